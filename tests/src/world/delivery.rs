@@ -173,4 +173,10 @@ impl World {
     pub async fn sweep(&self) -> Swept {
         self.sweeper.sweep().await.expect("in-memory ports do not fail")
     }
+
+    /// Sweeps, and delivers what was sent.
+    pub async fn sweep_and_run(&self) {
+        self.sweep().await;
+        self.run().await;
+    }
 }

@@ -186,6 +186,12 @@ impl World {
         self.redriver.redrive(&Self::owner(), job, &request).await
     }
 
+    /// Redrives a job with this corrected file.
+    pub async fn correct(&self, job: JobGuid, csv: impl Into<Bytes>) {
+        let corrected = self.store_csv(csv).await;
+        self.redrive(job, Some(corrected)).await.expect("the file fits");
+    }
+
     /// A run of `split-job` takes a job up for this time, and does nothing else.
     pub async fn take_up(&self, job: JobGuid, for_time: Duration) {
         let lease = Lease { holder: self.splitter.entropy.run_id(), until: self.deadline_in(for_time) };

@@ -24,9 +24,15 @@ impl World {
         self.status.show(&self.job(job).await).await.expect("in-memory ports do not fail")
     }
 
-    /// The number of items that succeeded in a job that has completed.
+    /// Delivers all messages; the job as the API shows it then.
+    pub async fn run_and_show(&self, job: JobGuid) -> JobView {
+        self.run().await;
+        self.show(job).await
+    }
+
+    /// Delivers all messages, by which the job must complete; the number of items that succeeded.
     pub async fn completed(&self, job: JobGuid) -> u64 {
-        let shown = self.show(job).await;
+        let shown = self.run_and_show(job).await;
         assert_eq!(shown.status, Status::Completed, "{shown:?}");
         shown.items_succeeded
     }

@@ -61,6 +61,14 @@ pub async fn lossy(server: &Server) -> Client {
     Client::new(&config(&server.endpoint, http).await)
 }
 
+/// A job store that loses the first reply to each request, and its server.
+pub async fn lossy_job_store() -> (Server, DynamoDbJobStore) {
+    let server = Server::start().await;
+    let (jobs, admission) = server.job_tables().await;
+    let store = DynamoDbJobStore::new(lossy(&server).await, jobs, Some(admission));
+    (server, store)
+}
+
 pub fn at(second: i64) -> Timestamp {
     Timestamp::from_second(1_750_000_000 + second).unwrap()
 }
@@ -116,9 +124,7 @@ async fn ended(store: &DynamoDbJobStore) -> Job {
 
 #[tokio::test]
 async fn a_job_ends_as_usual_if_every_reply_is_lost_once() {
-    let server = Server::start().await;
-    let (jobs, admission) = server.job_tables().await;
-    let store = DynamoDbJobStore::new(lossy(&server).await, jobs, Some(admission));
+    let (_server, store) = lossy_job_store().await;
     let new = new_job();
     let job = new.job.job_guid;
     assert_eq!(store.create(&new).await.unwrap(), Created::New);
@@ -171,9 +177,7 @@ async fn a_record_is_written_or_superseded_if_the_reply_is_lost() {
 
 #[tokio::test]
 async fn a_redrive_starts_one_attempt_if_every_reply_is_lost_once() {
-    let server = Server::start().await;
-    let (jobs, admission) = server.job_tables().await;
-    let store = DynamoDbJobStore::new(lossy(&server).await, jobs, Some(admission));
+    let (_server, store) = lossy_job_store().await;
     let ended = ended(&store).await;
     let redrive = Redrive {
         by: RunId::from_bytes([2; 7]),
@@ -201,9 +205,7 @@ async fn a_redrive_starts_one_attempt_if_every_reply_is_lost_once() {
 
 #[tokio::test]
 async fn a_checkpoint_moves_one_revision_at_a_time_if_every_reply_is_lost_once() {
-    let server = Server::start().await;
-    let (jobs, _) = server.job_tables().await;
-    let store = DynamoDbJobStore::new(lossy(&server).await, jobs, None);
+    let (_server, store) = lossy_job_store().await;
     let job = new_job().job.job_guid;
     let mut checkpoint = Checkpoint::blank(ChunkAddress { attempt: 1, tally: 0, index: 5 }, at(1));
     for by in 1..=3 {
@@ -219,9 +221,7 @@ async fn a_checkpoint_moves_one_revision_at_a_time_if_every_reply_is_lost_once()
 
 #[tokio::test]
 async fn an_update_whose_reply_was_lost_is_recognised_and_not_written_again() {
-    let server = Server::start().await;
-    let (jobs, admission) = server.job_tables().await;
-    let store = DynamoDbJobStore::new(lossy(&server).await, jobs.clone(), Some(admission));
+    let (_server, store) = lossy_job_store().await;
     let new = new_job();
     store.create(&new).await.unwrap();
     let seen = store.job(new.job.job_guid).await.unwrap();
@@ -245,9 +245,7 @@ pub async fn change(
 
 #[tokio::test]
 async fn a_dead_letter_is_recorded_once_if_every_reply_is_lost_once() {
-    let server = Server::start().await;
-    let (jobs, _) = server.job_tables().await;
-    let store = DynamoDbJobStore::new(lossy(&server).await, jobs, None);
+    let (_server, store) = lossy_job_store().await;
     let job = new_job().job.job_guid;
     let about = DeadLetterKind::Split.into();
     let letter = DeadLetter { message_id: "m".into(), about, attempt: 1, chunk: None, at: at(1) };

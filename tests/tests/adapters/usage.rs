@@ -16,7 +16,7 @@ use rowmill_core::progress::update::update_job_ahead;
 use rowmill_core::text::{Chunk, ChunkMode, Position};
 
 use crate::dynamodb_server::Server;
-use crate::lost_replies::{at, change, end, lossy, named, new_job};
+use crate::lost_replies::{at, change, end, lossy_job_store, named, new_job};
 
 const START: Position = Position { offset: 0, row: 1 };
 
@@ -120,9 +120,8 @@ async fn a_job_pays_for_what_was_used_between_its_writes() {
 #[tokio::test]
 async fn a_share_counts_once_if_every_reply_is_lost() {
     static SHARES: UsageShares = UsageShares::of(|| sends(7));
-    let server = Server::start().await;
-    let (jobs, admission) = server.job_tables().await;
-    let store = DynamoDbJobStore::new(lossy(&server).await, jobs, Some(admission)).metered(&SHARES);
+    let (_server, store) = lossy_job_store().await;
+    let store = store.metered(&SHARES);
     let job = new_job().job.job_guid;
     store.put_tally(job, &tally(1)).await.unwrap();
     let reply = store.touch(job, 1, 0, at(3)).await;

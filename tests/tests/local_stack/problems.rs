@@ -1,6 +1,6 @@
 //! Requests that cannot be served: each a problem that says what, where and what to do.
 
-use acceptance::local_stack::{ApiRequest, accepted, answer, refused};
+use acceptance::local_stack::{ApiRequest, accepted, refused};
 use reqwest::StatusCode;
 use serde_json::{Value, json};
 

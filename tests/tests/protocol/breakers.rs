@@ -93,8 +93,7 @@ async fn status(world: &World, job: JobGuid) -> Status {
 /// Lets time pass and sweeps, until no queue has messages and no job of the type is paused by the breaker.
 async fn sweep_until_ended(world: &World, jobs: &[JobGuid]) {
     for _ in 0..60 {
-        world.sweep().await;
-        world.run().await;
+        world.sweep_and_run().await;
         let mut open = 0;
         for job in jobs {
             open += usize::from(!status(world, *job).await.is_terminal());
@@ -142,15 +141,13 @@ async fn jobs_whose_target_is_down_are_paused_with_the_reason_and_end_without_a_
         assert!(shown.message.ends_with("its target is down. It continues by itself"), "{}", shown.message);
     }
     let calls = mail.calls.load(Ordering::SeqCst);
-    world.sweep().await;
-    world.run().await;
+    world.sweep_and_run().await;
     assert_eq!(mail.calls.load(Ordering::SeqCst), calls, "nothing is tried before its time");
 
     // Two probes fail. Each calls the target for one job only.
     for _ in 0..4 {
         world.clock.advance(PROBE);
-        world.sweep().await;
-        world.run().await;
+        world.sweep_and_run().await;
         for job in jobs {
             assert_eq!(status(&world, job).await, Status::Paused);
         }
@@ -214,8 +211,7 @@ async fn a_crash_at_any_call_of_the_sweep_that_probes_or_resumes_loses_nothing()
                 mail.goes(false);
                 for _ in 0..sweep {
                     world.clock.advance(PROBE);
-                    world.sweep().await;
-                    world.run().await;
+                    world.sweep_and_run().await;
                 }
                 world.clock.advance(PROBE);
                 world.faults.plan(call, death);
@@ -285,8 +281,7 @@ async fn a_pause_by_the_owner_ends_the_breakers_and_a_resume_by_the_owner_too() 
     sweep_until_ended(&world, &jobs[1..]).await;
     for _ in 0..10 {
         world.clock.advance(world.limits.recovery.stale);
-        world.sweep().await;
-        world.run().await;
+        world.sweep_and_run().await;
     }
     assert_eq!(status(&world, jobs[0]).await, Status::Paused, "only its owner resumes it");
     world.resume(jobs[0]).await;
@@ -327,14 +322,12 @@ async fn a_job_that_the_breaker_has_paused_ends_at_its_deadline() {
     let deadline = world.jobs.job(job).await.unwrap().deadline_at;
     while world.clock.now() < deadline {
         world.clock.advance(PROBE * 16);
-        world.sweep().await;
-        world.run().await;
+        world.sweep_and_run().await;
     }
     for _ in 0..3 {
         world.sweep().await;
         world.clock.advance(world.limits.grace);
     }
-    world.run().await;
-    let shown = world.show(job).await;
+    let shown = world.run_and_show(job).await;
     assert_eq!((shown.status, shown.items_failed, shown.items_skipped), (Status::Failed, 0, 60), "{shown:?}");
 }

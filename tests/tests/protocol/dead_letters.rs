@@ -24,15 +24,17 @@ const LEASE_CALL: u64 = 3;
 
 const LEASED_FOR: Duration = Duration::from_secs(100);
 
-async fn created(world: &World, rows: u64) -> (JobGuid, SplitMessage) {
+/// A world with this many items per chunk, a job over this many rows, and its message.
+async fn created(max_items: u32, rows: u64) -> (World, JobGuid, SplitMessage) {
+    let world = World::new(chunks_of(max_items));
     let job = world.validate_csv(files::plain_csv(rows)).await;
-    (job, world.splits.take().remove(0))
+    let split = world.splits.take().remove(0);
+    (world, job, split)
 }
 
 #[tokio::test]
 async fn a_dead_letter_of_a_split_stops_its_job_and_returns_its_slots() {
-    let world = World::new(chunks_of(1));
-    let (job, split) = created(&world, 9).await;
+    let (world, job, split) = created(1, 9).await;
     world.take_up(job, LEASED_FOR).await;
     let letter = DeadMessage::Split(split);
     assert!(world.dead_letters.settle("letter", &letter).await.is_err(), "a run may still hold the lease");
@@ -56,25 +58,21 @@ async fn a_dead_letter_of_a_split_stops_its_job_and_returns_its_slots() {
 
 #[tokio::test]
 async fn a_dead_letter_of_a_split_that_has_progressed_since_is_obsolete() {
-    let world = World::new(chunks_of(1));
-    let (job, split) = created(&world, 150).await;
+    let (world, job, split) = created(1, 150).await;
     let deadline = world.deadline_in(Duration::from_secs(10));
     world.splitter.split(&split, deadline).await.unwrap();
     let end = world.dead_letters.settle("letter", &DeadMessage::Split(split)).await.unwrap();
     assert_eq!(end, DeadLetterEnd::Obsolete);
-    world.run().await;
     assert_eq!(world.completed(job).await, 150);
 }
 
 #[tokio::test]
 async fn a_dead_letter_of_a_split_from_before_a_resume_does_not_stop_the_job() {
-    let world = World::new(chunks_of(1));
-    let (job, split) = created(&world, 9).await;
+    let (world, job, split) = created(1, 9).await;
     world.pause(job).await;
     world.resume(job).await;
     let letter = DeadMessage::Split(split);
     assert_eq!(world.dead_letters.settle("letter", &letter).await.unwrap(), DeadLetterEnd::Obsolete);
-    world.run().await;
     assert_eq!(world.completed(job).await, 9);
 }
 
@@ -108,23 +106,20 @@ fn a_dead_letter_is_read_as_what_it_says_that_it_is() {
 
 #[tokio::test]
 async fn after_a_split_is_given_up_its_dispatched_items_count() {
-    let world = World::new(chunks_of(1));
-    let (job, split) = created(&world, 150).await;
+    let (world, job, split) = created(1, 150).await;
     let deadline = world.deadline_in(Duration::from_secs(10));
     world.splitter.split(&split, deadline).await.unwrap();
     let continuation = world.splits.take().remove(0);
     assert_eq!(continuation.tallies, 1);
     world.dead_letters.settle("letter", &DeadMessage::Split(continuation)).await.unwrap();
-    world.run().await;
-    let shown = world.show(job).await;
+    let shown = world.run_and_show(job).await;
     assert_eq!((shown.error.unwrap().code, shown.item_count), (StopCode::SplitFailed.into(), 64));
     assert_eq!((shown.item_progress, shown.unprocessed.unwrap().from_row), (64, 65));
 }
 
 #[tokio::test]
 async fn a_dead_letter_of_a_completion_ends_its_job_with_its_counts() {
-    let world = World::new(chunks_of(4));
-    let (job, split) = created(&world, 9).await;
+    let (world, job, split) = created(4, 9).await;
     world.splitter.split(&split, world.deadline()).await.unwrap();
     let early = DeadMessage::Completion(CompletionMessage::of(&world.jobs.job(job).await.unwrap()));
     assert_eq!(world.dead_letters.settle("early", &early).await.unwrap(), DeadLetterEnd::Obsolete);

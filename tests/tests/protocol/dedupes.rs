@@ -53,8 +53,7 @@ async fn a_request_finds_the_job_that_is_active_or_completed() {
     is_found(&world, &request(again), job).await;
     world.split().await;
     is_found(&world, &request(again), job).await;
-    world.run().await;
-    assert_eq!(world.show(job).await.status, Status::Completed);
+    assert_eq!(world.run_and_show(job).await.status, Status::Completed);
     is_found(&world, &request(again), job).await;
     // Each of its failed rows counts as it is.
     world.redrive(job, None).await.unwrap();
@@ -104,8 +103,7 @@ async fn a_stopped_job_is_replaced_unless_it_was_redriven() {
     let second = new(&world, &request(file)).await;
     is_found(&world, &request(file), second).await;
     world.cancel(second).await;
-    world.run().await;
-    assert_eq!(world.show(second).await.status, Status::Cancelled);
+    assert_eq!(world.run_and_show(second).await.status, Status::Cancelled);
     // A job that is redriven before anybody replaced it is found again.
     let third = new(&world, &request(file)).await;
     world.split().await;
@@ -196,8 +194,7 @@ async fn a_crash_at_any_call_is_mended_by_a_repeated_request() {
         let job = accept(&world, &request(file)).await.job.job_guid;
         assert_eq!(world.jobs.every_job().len(), 1);
         // The message of the first request may be lost.
-        world.run().await;
-        assert_eq!(world.show(job).await.status, Status::Completed);
+        assert_eq!(world.run_and_show(job).await.status, Status::Completed);
         true
     })
     .await;

@@ -30,8 +30,7 @@ async fn columns_without_a_name_and_doubled_names_are_read_and_results_keep_the_
     let file = world.store_csv("amount,,amount\n1,a,2\n3,b,x\n5,c\n").await;
     let schema = json!({ "properties": { "amount_2": { "type": "integer" } }, "required": ["column2"] });
     let job = world.create("validate", file, json!({ "schema": schema })).await.unwrap().job_guid;
-    world.run().await;
-    let shown = world.show(job).await;
+    let shown = world.run_and_show(job).await;
     assert_eq!((shown.items_succeeded, shown.items_failed), (1, 2));
     assert_eq!(warnings(&world, job).await, ["unnamed_columns", "duplicate_columns"]);
     assert!(shown.warnings[1].message.contains("column 3 (`amount`) as `amount_2`"), "{:?}", shown.warnings);
@@ -40,10 +39,8 @@ async fn columns_without_a_name_and_doubled_names_are_read_and_results_keep_the_
     let rows = result(&world, job, "failed-rows.csv").await;
     assert!(rows.starts_with("amount,,amount,row,code,message,column\n3,b,x,2,schema_violation"), "{rows}");
 
-    let corrected = world.store_csv(rows.replace("3,b,x,2", "3,b,4,2").replace("5,c,,3", "5,c,6,3")).await;
-    world.redrive(job, Some(corrected)).await.unwrap();
-    world.run().await;
-    let shown = world.show(job).await;
+    world.correct(job, rows.replace("3,b,x,2", "3,b,4,2").replace("5,c,,3", "5,c,6,3")).await;
+    let shown = world.run_and_show(job).await;
     assert_eq!((shown.outcome, shown.warnings.len()), (Some(JobOutcome::Succeeded), 2));
 }
 
@@ -85,17 +82,14 @@ async fn a_file_with_title_rows_is_cut_and_redriven_by_the_rows_behind_its_heade
             let mut params = json!({ "format": "csv", "dataset": "d", "key": "id" });
             params.as_object_mut().unwrap().extend(place.as_object().unwrap().clone());
             let job = world.create("import", file, params).await.unwrap().job_guid;
-            world.run().await;
-            let shown = world.show(job).await;
+            let shown = world.run_and_show(job).await;
             // The oracle reads the title in the first record as the header, so it counts the second title and the header.
             assert_eq!((shown.item_count, shown.items_succeeded), (records - 2, 9), "{place}");
             assert_eq!(world.failed_rows(job).await, [3]);
             let rows = result(&world, job, "failed-rows.csv").await;
             assert!(rows.starts_with("id;name;row;code;message;column\n3;;3;ragged_row"), "{rows}");
-            let corrected = world.store_csv(rows.replace("3;;3;", "3;three;3;")).await;
-            world.redrive(job, Some(corrected)).await.unwrap();
-            world.run().await;
-            assert_eq!(world.show(job).await.items_succeeded, 10);
+            world.correct(job, rows.replace("3;;3;", "3;three;3;")).await;
+            assert_eq!(world.run_and_show(job).await.items_succeeded, 10);
             assert_eq!(world.records.dataset("local/d").len(), 10);
         }
     }
@@ -127,16 +121,13 @@ async fn a_sheet_with_title_rows_is_read_and_redriven_by_the_rows_behind_its_hea
         let mut params = json!({ "dataset": "d", "key": "id", "schema": schema });
         params.as_object_mut().unwrap().extend(place.as_object().unwrap().clone());
         let job = world.create("import", file, params).await.unwrap().job_guid;
-        world.run().await;
-        let shown = world.show(job).await;
+        let shown = world.run_and_show(job).await;
         assert_eq!((shown.item_count, shown.items_succeeded, shown.items_failed), (3, 2, 1), "{place}");
         assert_eq!(world.failed_rows(job).await, [2]);
         let rows = result(&world, job, "failed-rows.csv").await;
         assert!(rows.starts_with("id,name,row,code,message,column\n2,x,2,schema_violation"), "{rows}");
-        let corrected = world.store_csv("id,name,row\n2,two,2\n").await;
-        world.redrive(job, Some(corrected)).await.unwrap();
-        world.run().await;
-        assert_eq!(world.show(job).await.outcome, Some(JobOutcome::Succeeded));
+        world.correct(job, "id,name,row\n2,two,2\n").await;
+        assert_eq!(world.run_and_show(job).await.outcome, Some(JobOutcome::Succeeded));
         let mut keys: Vec<_> = world.records.dataset("local/d").iter().map(|record| record.key.clone()).collect();
         keys.sort();
         assert_eq!(keys, ["1", "2", "3"]);
@@ -184,8 +175,7 @@ async fn text_of_any_charset_becomes_the_same_records_wherever_chunks_are_cut() 
             let file = world.store("application/octet-stream", bytes).await;
             let params = json!({ "format": "csv", "encoding": charset, "outputFormat": "csv" });
             let job = world.create("transform", file, params).await.unwrap().job_guid;
-            world.run().await;
-            assert_eq!(world.show(job).await.outcome, Some(JobOutcome::Succeeded), "{charset}");
+            assert_eq!(world.run_and_show(job).await.outcome, Some(JobOutcome::Succeeded), "{charset}");
             let written = result(&world, job, "transformed.csv").await;
             let delimiter = text.bytes().find(|byte| b",;|".contains(byte)).unwrap();
             let read = |text: &str, delimiter| -> Vec<csv::StringRecord> {
@@ -223,8 +213,7 @@ async fn text_that_is_not_utf_8_is_warned_about_wherever_it_begins_and_however_o
         let world = World::new(limits);
         let file = world.store(if packed { "application/gzip" } else { "text/csv" }, bytes).await;
         let job = world.create("validate", file, json!({ "format": "csv" })).await.unwrap().job_guid;
-        world.run().await;
-        let shown = world.show(job).await;
+        let shown = world.run_and_show(job).await;
         assert_eq!((shown.item_count, shown.items_failed), (rows + 302, 2));
         assert_eq!(warnings(&world, job).await, ["not_utf8"], "{rows} {packed}");
         let message = &shown.warnings[0].message;
@@ -241,8 +230,7 @@ async fn a_byte_behind_the_last_gzip_member_is_a_warning() {
         let packed = gzip(b"a,b\n1,2\n3,4\n");
         let file = world.store("application/gzip", [&packed, rest].concat()).await;
         let job = world.create("validate", file, json!({ "format": "csv" })).await.unwrap().job_guid;
-        world.run().await;
-        let shown = world.show(job).await;
+        let shown = world.run_and_show(job).await;
         assert_eq!((shown.outcome, shown.items_succeeded), (Some(JobOutcome::Succeeded), 2));
         assert_eq!(warnings(&world, job).await, ["trailing_bytes"]);
         assert!(shown.warnings[0].message.contains(&format!("from byte {} ", packed.len())), "{:?}", shown.warnings);
@@ -255,8 +243,7 @@ async fn a_file_without_a_telling_type_or_name_is_read_by_its_content() {
         let world = World::new(small_chunks());
         let file = world.store("text/plain", bytes).await;
         let job = world.create("validate", file, json!({})).await.unwrap().job_guid;
-        world.run().await;
-        assert_eq!(world.show(job).await.items_succeeded, 1);
+        assert_eq!(world.run_and_show(job).await.items_succeeded, 1);
     }
     let world = World::new(small_chunks());
     let prose = world.store("text/plain", "Dear Sir,\nthe file is lost.\n").await;
@@ -271,8 +258,7 @@ async fn numbers_keep_every_digit_from_json_lines_to_the_dataset_and_out_again()
     let world = World::new(small_chunks());
     let file = world.store("application/x-ndjson", LINES).await;
     let import = world.create("import", file, json!({ "dataset": "d", "key": "id" })).await.unwrap().job_guid;
-    world.run().await;
-    assert_eq!(world.show(import).await.items_succeeded, 2);
+    assert_eq!(world.run_and_show(import).await.items_succeeded, 2);
     let expected: Vec<Value> = LINES.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let export = json!({ "jobType": "export", "params": { "dataset": "d" } });
     let export = world.request(export).await.unwrap().job_guid;
@@ -280,8 +266,7 @@ async fn numbers_keep_every_digit_from_json_lines_to_the_dataset_and_out_again()
     let transform = json!({ "mapping": [{ "set": "t", "template": "{id}" }] });
     let transform = world.create("transform", file, transform).await.unwrap().job_guid;
     let validate = world.create("validate", file, json!({ "schema": schema })).await.unwrap().job_guid;
-    world.run().await;
-    assert_eq!(world.show(validate).await.items_succeeded, 2);
+    assert_eq!(world.run_and_show(validate).await.items_succeeded, 2);
     let exported = result(&world, export, "d.jsonl").await;
     let mut lines: Vec<&str> = exported.lines().collect();
     lines.sort_by_key(|line| line.len());

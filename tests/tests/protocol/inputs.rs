@@ -40,8 +40,7 @@ async fn items_of_a_request_are_processed_like_rows_of_a_file() {
     for chunk in [1, 2, 500] {
         let world = World::new(chunks_of(chunk));
         let job = import(&world).await;
-        world.run().await;
-        let shown = world.show(job).await;
+        let shown = world.run_and_show(job).await;
         assert_eq!((shown.status, shown.outcome, shown.percent), (Status::Completed, Some(JobOutcome::Partial), 100));
         assert_eq!((shown.items_succeeded, shown.items_failed, shown.item_count), (3, 2, 5));
         let failed = world.all_failed(job).await;
@@ -55,8 +54,7 @@ async fn items_of_a_request_are_processed_like_rows_of_a_file() {
             "{\"row\": 4, \"record\": {\"id\": 4, \"n\": 4}}\n{\"row\": 2, \"record\": {\"id\": 2, \"n\": 2}}\n";
         let corrected = world.store("application/x-ndjson", lines).await;
         world.redrive(job, Some(corrected)).await.unwrap();
-        world.run().await;
-        let shown = world.show(job).await;
+        let shown = world.run_and_show(job).await;
         assert_eq!((shown.outcome, shown.items_succeeded), (Some(JobOutcome::Succeeded), 5));
         assert!(world.audit(job).await.finding.is_none());
     }
@@ -71,8 +69,7 @@ async fn items_that_a_stopped_job_did_not_process_are_a_file_for_another_job() {
     world.process_all(&chunks[..2]).await;
     world.cancel(job).await;
     world.process_all(&chunks[2..]).await;
-    world.run().await;
-    let shown = world.show(job).await;
+    let shown = world.run_and_show(job).await;
     assert_eq!((shown.status, shown.items_skipped), (Status::Cancelled, 3));
     let rest = world.result_file(&world.jobs.job(job).await.unwrap(), "unprocessed-rows.jsonl").await;
     assert_eq!(rest, b"{\"id\":3,\"n\":3}\n{\"id\":4}\n{\"id\":5,\"n\":5}\n");
@@ -99,8 +96,7 @@ async fn a_crash_while_a_job_is_created_leaves_a_whole_job_or_an_object_that_not
         let job = create().await.unwrap_or_else(|error| panic!("{death:?} call {call}: {error}"));
         assert_eq!(world.jobs.every_job().len(), 1);
         assert!(there.iter().all(|first| first.job_guid == job.job_guid));
-        world.run().await;
-        assert_eq!(world.show(job.job_guid).await.items_succeeded, 5);
+        assert_eq!(world.run_and_show(job.job_guid).await.items_succeeded, 5);
         true
     })
     .await;
@@ -189,13 +185,11 @@ async fn a_job_type_without_input_has_one_item_per_job() {
         assert!(error.starts_with(&format!("`{field}` ")), "{error}");
     }
     let job = world.request(json!({ "jobType": "report", "params": { "month": 7 } })).await.unwrap().job_guid;
-    world.run().await;
-    let shown = world.show(job).await;
+    let shown = world.run_and_show(job).await;
     assert_eq!((shown.outcome, shown.items_failed, shown.item_count), (Some(JobOutcome::Failed), 1, 1));
     assert!(world.objects.keys().contains(&keys::items(job)));
     world.redrive(job, None).await.unwrap();
-    world.run().await;
-    let shown = world.show(job).await;
+    let shown = world.run_and_show(job).await;
     assert_eq!((shown.outcome, shown.items_succeeded, shown.item_count), (Some(JobOutcome::Succeeded), 1, 1));
     assert!(world.audit(job).await.finding.is_none());
     let seen = report.0.lock().unwrap();

@@ -200,8 +200,7 @@ async fn an_isolated_chunk_that_takes_longer_than_an_invocation_continues_in_the
         heartbeat = shown.heartbeat_at;
     }
     assert_eq!(invocations, 2);
-    world.run().await;
-    let shown = world.show(job).await;
+    let shown = world.run_and_show(job).await;
     assert_eq!((shown.items_succeeded, shown.items_failed), (43, 7));
     assert_eq!(
         world.failed_rows(job).await,

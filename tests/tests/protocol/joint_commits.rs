@@ -12,7 +12,7 @@ use rowmill_core::model::messages::ChunkMessage;
 use rowmill_core::ports::{Clock, Jobs, Tallies};
 use serde_json::json;
 
-use crate::chunks_of;
+use crate::{chunks_of, split_with};
 
 /// A call that no test reaches: the plan only counts the calls.
 const NEVER: u64 = u64::MAX;
@@ -104,8 +104,7 @@ async fn the_commit_that_makes_a_tally_half_done_sends_the_next_one_once() {
     world.process_all(&chunks[35..]).await;
     assert!(world.chunks.take().is_empty(), "it is sent once");
     world.process_all(&sent).await;
-    world.run().await;
-    assert_eq!(world.show(job).await.items_succeeded, 200);
+    assert_eq!(world.run_and_show(job).await.items_succeeded, 200);
 }
 
 #[tokio::test]
@@ -122,10 +121,7 @@ async fn the_chunks_of_a_stopped_job_are_skipped_in_one_write() {
 
 #[tokio::test]
 async fn chunks_of_a_window_do_not_wait_for_one_another() {
-    let world = World::new(chunks_of(1));
-    let file = world.store_csv(files::plain_csv(30)).await;
-    let job = world.create_with(file, json!({ "maxConcurrency": 3 })).await.job_guid;
-    world.split().await;
+    let (world, job) = split_with(1, 30, json!({ "maxConcurrency": 3 })).await;
     let chunks = world.chunks.take();
     let began = world.clock.now();
     assert!(world.try_process_together(&fresh(&chunks)).await.iter().all(is_committed));
@@ -148,7 +144,6 @@ async fn a_crash_at_any_call_of_an_invocation_with_many_chunks_loses_nothing() {
         let again: Vec<(ChunkMessage, bool)> = failed.map(|(message, _)| (message.clone(), true)).collect();
         let ends = world.try_process_together(&again).await;
         assert!(ends.iter().all(Result::is_ok), "{death:?} call {call}: {ends:?}");
-        world.run().await;
         assert_eq!(world.completed(job).await, 12);
         assert_eq!(world.jobs.job(job).await.unwrap().completions, 1);
         !was_last

@@ -31,6 +31,7 @@ use acceptance::use_cases::Limits;
 use acceptance::world::World;
 use rowmill_core::model::ids::JobGuid;
 use rowmill_core::text::ChunkLimits;
+use serde_json::{Value, json};
 
 /// Limits with this many items per chunk, and with results in several parts.
 fn chunks_of(max_items: u32) -> Limits {
@@ -40,8 +41,14 @@ fn chunks_of(max_items: u32) -> Limits {
 
 /// A world with this many items per chunk, and a job over this many good rows that is split.
 async fn split(max_items: u32, rows: u64) -> (World, JobGuid) {
+    split_with(max_items, rows, json!({})).await
+}
+
+/// The same, of a request with these further fields.
+async fn split_with(max_items: u32, rows: u64, fields: Value) -> (World, JobGuid) {
     let world = World::new(chunks_of(max_items));
-    let job = world.validate_csv(plain_csv(rows)).await;
+    let file = world.store_csv(plain_csv(rows)).await;
+    let job = world.create_with(file, fields).await.job_guid;
     world.split().await;
     (world, job)
 }

@@ -78,7 +78,6 @@ async fn ten_chunks_of_an_invocation_are_one_read_and_count_as_ever() {
     let (world, job, noted, messages) = split_in_ten().await;
     assert_eq!(invoke(&world, &messages, |_| 1).await, 0);
     assert_eq!(*noted.ranges.lock().unwrap(), [whole(&messages)]);
-    world.run().await;
     assert_eq!(world.completed(job).await, 50);
 }
 
@@ -90,8 +89,7 @@ async fn a_chunk_that_was_delivered_before_reads_for_itself() {
     ranges.sort_by_key(|range| range.start);
     // The short gap that it leaves is read by its neighbours.
     assert_eq!(ranges, [whole(&messages), whole(&messages[3..4])]);
-    world.run().await;
-    assert_eq!(world.show(job).await.items_succeeded, 50);
+    assert_eq!(world.run_and_show(job).await.items_succeeded, 50);
 }
 
 #[tokio::test]
@@ -103,8 +101,7 @@ async fn nothing_is_read_for_chunks_that_are_done_or_whose_job_is_stopped() {
     world.cancel(job).await;
     assert_eq!(invoke(&world, &messages[5..], |_| 1).await, 0);
     assert!(noted.ranges.lock().unwrap().is_empty());
-    world.run().await;
-    let shown = world.show(job).await;
+    let shown = world.run_and_show(job).await;
     assert_eq!((shown.status, shown.items_succeeded, shown.items_skipped), (Status::Cancelled, 25, 25));
 }
 
@@ -116,7 +113,6 @@ async fn a_file_that_was_replaced_stops_the_job() {
     assert_eq!(invoke(&world, &messages, |_| 1).await, 0);
     let stop = world.jobs.job(job).await.unwrap().stop.unwrap();
     assert_eq!(stop.code, StopCode::SourceChanged);
-    world.run().await;
-    let shown = world.show(job).await;
+    let shown = world.run_and_show(job).await;
     assert_eq!((shown.status, shown.items_skipped), (Status::Failed, 50));
 }

@@ -16,7 +16,7 @@ use rowmill_core::progress::views::job_view::Stage;
 use serde_json::json;
 use split_job::split::SplitEnd;
 
-use crate::{chunks_of, split};
+use crate::{chunks_of, split, split_with};
 
 #[tokio::test]
 async fn a_paused_job_drops_its_chunks_and_a_resume_sends_those_that_are_missing() {
@@ -41,7 +41,6 @@ async fn a_paused_job_drops_its_chunks_and_a_resume_sends_those_that_are_missing
     assert!(world.splits.take().is_empty(), "resuming it again changes nothing");
     world.clock.advance(2 * world.limits.recovery.stale);
     world.sweep().await;
-    world.run().await;
     assert_eq!(world.completed(job).await, 150);
     assert_eq!(world.jobs.active("system"), 0);
 }
@@ -71,7 +70,6 @@ async fn a_pause_at_any_call_of_the_splitter_holds_it_at_its_next_tally() {
             // The split goes on with the time of a whole invocation, not with what the resend left of this one.
             assert_eq!(world.split().await, SplitEnd::Continued, "call {call}");
         }
-        world.run().await;
         assert_eq!(world.completed(job).await, 200, "call {call}");
     }
     assert!(paused_splits > 10, "{paused_splits}");
@@ -95,7 +93,6 @@ async fn a_pause_and_a_resume_at_any_call_of_the_splitter_lose_nothing() {
         }
         // The message of the resume.
         world.resume(job).await;
-        world.run().await;
         assert_eq!(world.completed(job).await, 200, "call {call}");
     }
 }
@@ -120,7 +117,6 @@ async fn a_resume_that_dies_anywhere_is_completed_by_the_sweep_or_the_next_reque
         world.sweep().await;
         world.clock.advance(world.limits.grace);
         assert_eq!(world.sweep().await.messages, 1, "the sweep has the missing chunks sent");
-        world.run().await;
         assert_eq!(world.completed(job).await, 9);
         true
     })
@@ -172,8 +168,7 @@ async fn a_pause_overtakes_a_resume_whose_chunks_are_being_sent() {
     assert_eq!(world.split().await, SplitEnd::Paused);
     world.resume(job).await;
     assert_eq!(world.jobs.job(job).await.unwrap().resend_from, Some(0), "from the first tally again");
-    world.run().await;
-    assert_eq!(world.show(job).await.items_succeeded, 130);
+    assert_eq!(world.run_and_show(job).await.items_succeeded, 130);
 }
 
 #[tokio::test]
@@ -189,8 +184,7 @@ async fn a_job_whose_last_chunks_ran_when_it_was_paused_completes() {
     assert!(!world.faults.thaw());
     let shown = world.show(job).await;
     assert_eq!((shown.status, shown.stage), (Status::Paused, Stage::Composing.into()));
-    world.run().await;
-    let shown = world.show(job).await;
+    let shown = world.run_and_show(job).await;
     assert_eq!((shown.status, shown.items_succeeded, world.jobs.active("system")), (Status::Completed, 9, 0));
 }
 
@@ -221,16 +215,12 @@ async fn the_sweep_lets_a_paused_job_rest_and_completes_one_whose_last_run_died(
     assert_eq!(world.process(&chunks[4], true).await, ChunkEnd::Paused);
     world.clock.advance(4 * world.limits.recovery.stale);
     world.sweep().await;
-    world.run().await;
     assert_eq!(world.completed(job).await, 9);
 }
 
 #[tokio::test]
 async fn the_deadline_of_a_paused_job_goes_on() {
-    let world = World::new(chunks_of(2));
-    let file = world.store_csv(files::plain_csv(9)).await;
-    let job = world.create_with(file, json!({ "deadlineSeconds": 60 })).await.job_guid;
-    world.split().await;
+    let (world, job) = split_with(2, 9, json!({ "deadlineSeconds": 60 })).await;
     let chunks = world.chunks.take();
     world.process(&chunks[0], false).await;
     world.pause(job).await;
@@ -238,8 +228,7 @@ async fn the_deadline_of_a_paused_job_goes_on() {
     world.clock.advance(Duration::from_secs(1000));
     assert_eq!(world.sweep().await.overdue, 1);
     world.clock.advance(world.limits.grace);
-    world.sweep().await;
-    world.run().await;
+    world.sweep_and_run().await;
     let row = world.jobs.job(job).await.unwrap();
     assert_eq!((row.status, row.stop.map(|stop| stop.code)), (Status::Failed, Some(StopCode::DeadlineExceeded)));
     assert_eq!((world.show(job).await.items_skipped, world.jobs.active("system")), (7, 0));
@@ -255,8 +244,7 @@ async fn a_paused_job_can_be_cancelled() {
     assert_eq!(world.cancel(job).await.status, Status::Cancelling);
     world.clock.advance(world.limits.grace);
     world.sweep().await;
-    world.run().await;
-    let shown = world.show(job).await;
+    let shown = world.run_and_show(job).await;
     assert_eq!((shown.status, shown.items_succeeded, shown.items_skipped), (Status::Cancelled, 4, 5));
 }
 
@@ -271,8 +259,7 @@ async fn a_job_that_was_paused_before_it_ran_waits_again_and_starts_once() {
     assert_eq!((resumed.status, resumed.started_at), (Status::Waiting, None));
     assert_eq!(JobEvent::between(Some(&waiting), &paused), None);
     assert_eq!(JobEvent::between(Some(&paused), &resumed), None);
-    world.run().await;
-    assert_eq!(world.show(job).await.items_succeeded, 9);
+    assert_eq!(world.run_and_show(job).await.items_succeeded, 9);
 }
 
 #[tokio::test]
@@ -287,8 +274,7 @@ async fn a_redrive_can_be_paused() {
     world.pause(job).await;
     world.process_queued().await;
     world.resume(job).await;
-    world.run().await;
-    let shown = world.show(job).await;
+    let shown = world.run_and_show(job).await;
     assert_eq!((shown.status, shown.attempt, shown.items_failed), (Status::Completed, 2, failed));
 }
 

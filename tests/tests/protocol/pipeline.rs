@@ -27,8 +27,7 @@ async fn every_character_of_the_real_file_becomes_a_record() {
     let file = world.store_csv(files::unicode_csv()).await;
     let job = world.create("import", file, json!({ "dataset": "unicode", "key": "codepoint" })).await.unwrap();
     assert_eq!(world.show(job.job_guid).await.message, "Waiting for job to start...");
-    world.run().await;
-    let shown = world.show(job.job_guid).await;
+    let shown = world.run_and_show(job.job_guid).await;
     assert_eq!((shown.status, shown.outcome, shown.percent), (Status::Completed, Some(JobOutcome::Succeeded), 100));
     assert_eq!((shown.item_count, shown.items_succeeded, shown.items_failed), (11_231, 11_231, 0));
     let records = world.records.dataset("local/unicode");
@@ -47,8 +46,7 @@ async fn a_dry_run_reports_what_an_import_would_and_writes_nothing() {
     let mut failed = Vec::new();
     for dry_run in [true, false] {
         let job = world.create("import", file, params(dry_run)).await.unwrap().job_guid;
-        world.run().await;
-        assert_eq!(world.show(job).await.items_succeeded, 1);
+        assert_eq!(world.run_and_show(job).await.items_succeeded, 1);
         let codes = world.all_failed(job).await.into_iter().map(|item| (item.row, item.code));
         failed.push(codes.collect::<Vec<_>>());
         assert_eq!(world.records.dataset("local/d").len(), usize::from(!dry_run));
@@ -82,8 +80,7 @@ async fn each_malformed_row_fails_by_its_number_and_code() {
 async fn an_unterminated_quote_fails_the_job_and_earlier_items_count() {
     let world = World::new(chunks_of(2));
     let job = world.validate_csv("a,b\n1,2\n3,4\n5,6\n7,\"8\n9,10\n").await;
-    world.run().await;
-    let shown = world.show(job).await;
+    let shown = world.run_and_show(job).await;
     let error = shown.error.expect("an error");
     assert_eq!((shown.status, error.code, error.row), (Status::Failed, StopCode::UnterminatedQuote.into(), Some(4)));
     assert_eq!((shown.item_count, shown.item_progress), (3, 3));
@@ -96,8 +93,7 @@ async fn an_empty_file_and_a_header_alone_complete_with_no_items() {
         let world = World::new(Limits::default());
         let file = world.store_csv(bytes).await;
         let job = world.create("import", file, json!({ "dataset": "d", "key": "a" })).await.unwrap();
-        world.run().await;
-        let shown = world.show(job.job_guid).await;
+        let shown = world.run_and_show(job.job_guid).await;
         assert_eq!((shown.status, shown.item_count, shown.percent), (Status::Completed, 0, 100), "{bytes:?}");
     }
 }
@@ -115,8 +111,7 @@ async fn a_missing_or_replaced_file_stops_the_job() {
             true => drop(rowmill_core::ports::Objects::put(&*world.objects, &key, "", "x".into(), None).await.unwrap()),
             false => world.objects.delete(&key),
         }
-        world.run().await;
-        let shown = world.show(job.job_guid).await;
+        let shown = world.run_and_show(job.job_guid).await;
         assert_eq!((shown.status, shown.error.unwrap().code), (Status::Failed, StopCode::SourceChanged.into()));
         assert_eq!((shown.item_count, shown.items_skipped), (50, 50));
     }
@@ -153,8 +148,7 @@ async fn a_job_that_is_stopped_after_its_splitter_died_still_ends() {
             world.run().await;
             // The grace is over: the sweep closes the tally whose messages may be missing.
             world.clock.advance(Duration::from_secs(600));
-            world.sweep().await;
-            world.run().await;
+            world.sweep_and_run().await;
             let row = world.jobs.job(job).await.unwrap();
             let counts = row.counts.unwrap_or_else(|| panic!("not ended after a crash at call {call}"));
             assert_eq!((row.status, counts.sum()), (Status::Failed, row.items_dispatched()), "call {call}");
@@ -172,8 +166,7 @@ async fn a_record_that_cannot_be_found_within_an_invocation_stops_the_job() {
     let job = world.validate_csv(format!("a\n1\n\"{}", "x".repeat(10_000))).await;
     let message = world.splits.take().remove(0);
     assert_eq!(world.splitter.split(&message, world.clock.now()).await.unwrap(), SplitEnd::Finished);
-    world.run().await;
-    let shown = world.show(job).await;
+    let shown = world.run_and_show(job).await;
     assert_eq!((shown.status, shown.error.unwrap().code), (Status::Failed, StopCode::SplitTimeout.into()));
 }
 
@@ -210,8 +203,7 @@ async fn a_split_that_runs_out_of_time_continues_in_the_next_invocation() {
         }
     }
     assert_eq!(continuations, 1000_u32.div_ceil(64));
-    world.run().await;
-    assert_eq!(world.show(job).await.items_succeeded, 1000);
+    assert_eq!(world.run_and_show(job).await.items_succeeded, 1000);
 }
 
 #[tokio::test]
@@ -224,8 +216,7 @@ async fn the_later_of_two_rows_with_one_key_wins_regardless_of_the_order_of_chun
     for message in world.chunks.take().iter().rev() {
         world.process(message, false).await;
     }
-    world.run().await;
-    let shown = world.show(job.job_guid).await;
+    let shown = world.run_and_show(job.job_guid).await;
     assert_eq!((shown.items_succeeded, shown.items_failed), (5, 0), "a superseded row counts as succeeded");
     let values: Vec<_> = world.records.dataset("local/d").iter().map(|record| record.fields["value"].clone()).collect();
     assert_eq!(values, ["5", "2", "4"]);

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use acceptance::faults::at_every_call;
+use acceptance::use_cases::Limits;
 use acceptance::world::World;
 use dead_letter::settle::DeadMessage;
 use redrive_job::redrive::{RedriveJobError, RedriveRequest};
@@ -18,27 +19,30 @@ use crate::chunks_of;
 /// Rows 2, 4 and 5 of 6 are ragged.
 const FILE: &str = "a,b\n1,1\n2\n3,3\n4,4,4\n5\n6,\"x\ny\"\n";
 
-async fn partly_failed(world: &World) -> JobGuid {
+/// A world with this many items per chunk, and a job over that file that has ended.
+async fn partly_failed(max_items: u32) -> (World, JobGuid) {
+    partly_failed_under(chunks_of(max_items)).await
+}
+
+async fn partly_failed_under(limits: Limits) -> (World, JobGuid) {
+    let world = World::new(limits);
     let file = world.store_csv(FILE).await;
     let job = world.create("import", file, json!({ "dataset": "d", "key": "a" })).await.unwrap().job_guid;
-    world.run().await;
-    assert_eq!(world.show(job).await.items_failed, 3);
-    job
+    assert_eq!(world.run_and_show(job).await.items_failed, 3);
+    (world, job)
 }
 
 #[tokio::test]
 async fn an_item_that_fails_in_every_attempt_is_counted_once() {
     for chunk in [1, 2, 5] {
-        let world = World::new(chunks_of(chunk));
-        let job = partly_failed(&world).await;
+        let (world, job) = partly_failed(chunk).await;
         for attempt in 2..5 {
             let redriven = world.redrive(job, None).await.unwrap();
             assert_eq!((redriven.attempt, redriven.status), (attempt, Status::Running));
             let shown = world.show(job).await;
             assert_eq!((shown.item_count, shown.item_progress, shown.items_failed), (6, 6, 3), "the sum never changes");
             assert_eq!(world.failed_rows(job).await, [2, 4, 5], "failed items stay failed until they succeed");
-            world.run().await;
-            let shown = world.show(job).await;
+            let shown = world.run_and_show(job).await;
             assert_eq!((shown.status, shown.outcome), (Status::Completed, Some(JobOutcome::Partial)));
             assert_eq!((shown.items_succeeded, shown.items_failed, shown.item_count), (3, 3, 6));
             assert_eq!(world.failed_rows(job).await, [2, 4, 5]);
@@ -50,8 +54,7 @@ async fn an_item_that_fails_in_every_attempt_is_counted_once() {
 
 #[tokio::test]
 async fn a_job_whose_rows_could_expire_is_not_redriven() {
-    let world = World::new(chunks_of(1));
-    let job = partly_failed(&world).await;
+    let (world, job) = partly_failed(1).await;
     let created = world.clock.now();
     let until = loop {
         world.clock.advance(Duration::from_secs(29 * 24 * 60 * 60));
@@ -69,22 +72,17 @@ async fn a_job_whose_rows_could_expire_is_not_redriven() {
 
 #[tokio::test]
 async fn corrected_rows_replace_failed_ones_and_the_others_stay_failed() {
-    let world = World::new(chunks_of(1));
-    let job = partly_failed(&world).await;
-    let corrected = world.store_csv("a,b,row,code\n5,five,5,\n\"t,wo\",2,2,ragged_row\n").await;
-    world.redrive(job, Some(corrected)).await.unwrap();
-    world.run().await;
-    let shown = world.show(job).await;
+    let (world, job) = partly_failed(1).await;
+    world.correct(job, "a,b,row,code\n5,five,5,\n\"t,wo\",2,2,ragged_row\n").await;
+    let shown = world.run_and_show(job).await;
     assert_eq!((shown.items_succeeded, shown.items_failed, shown.item_count), (5, 1, 6));
     assert_eq!(world.failed_rows(job).await, [4]);
     let mut keys: Vec<_> = world.records.dataset("local/d").iter().map(|record| record.key.clone()).collect();
     keys.sort();
     assert_eq!(keys, ["1", "3", "5", "6", "t,wo"]);
     // A second redrive corrects the last failed row.
-    let corrected = world.store_csv("a,b,row\n4,4,4\n").await;
-    world.redrive(job, Some(corrected)).await.unwrap();
-    world.run().await;
-    let shown = world.show(job).await;
+    world.correct(job, "a,b,row\n4,4,4\n").await;
+    let shown = world.run_and_show(job).await;
     assert_eq!((shown.outcome, shown.items_succeeded), (Some(JobOutcome::Succeeded), 6));
     assert!(world.failed_rows(job).await.is_empty());
     assert!(matches!(world.redrive(job, None).await, Err(RedriveJobError::NothingFailed)));
@@ -94,8 +92,7 @@ async fn corrected_rows_replace_failed_ones_and_the_others_stay_failed() {
 async fn a_corrected_file_that_is_replaced_at_any_call_is_taken_as_it_was_or_refused() {
     let (mut taken, mut refused) = (0, 0);
     for call in 0.. {
-        let world = World::new(chunks_of(1));
-        let job = partly_failed(&world).await;
+        let (world, job) = partly_failed(1).await;
         let corrected = world.store_csv("a,b,row\n5,five,5\n").await;
         let objects = Arc::clone(&world.objects);
         world.faults.freeze(call, async move {
@@ -125,8 +122,7 @@ async fn a_corrected_file_that_is_replaced_at_any_call_is_taken_as_it_was_or_ref
 
 #[tokio::test]
 async fn an_unusable_corrected_file_starts_no_attempt() {
-    let world = World::new(chunks_of(2));
-    let job = partly_failed(&world).await;
+    let (world, job) = partly_failed(2).await;
     let stranger = world.store_csv("a,b,row\n9,9,3\n9,9,2\n9,9,77\n").await;
     let Err(RedriveJobError::NotFailed(rows)) = world.redrive(job, Some(stranger)).await else { panic!("taken") };
     assert_eq!(rows, [3, 77]);
@@ -142,8 +138,7 @@ async fn an_unusable_corrected_file_starts_no_attempt() {
 async fn only_an_ended_job_of_the_owner_is_redriven_and_only_below_the_ceilings() {
     let mut limits = chunks_of(2);
     limits.ceilings = Ceilings { owner: 1, job_type: 9, system: 9 };
-    let world = World::new(limits);
-    let job = partly_failed(&world).await;
+    let (world, job) = partly_failed_under(limits).await;
     let request = RedriveRequest::default();
     let stranger = world.redriver.redrive(&Owner("somebody else".into()), job, &request).await;
     assert!(matches!(stranger, Err(RedriveJobError::UnknownJob(_))));
@@ -161,10 +156,8 @@ async fn only_an_ended_job_of_the_owner_is_redriven_and_only_below_the_ceilings(
 
 #[tokio::test]
 async fn items_that_a_cancelled_redrive_did_not_process_stay_failed() {
-    let world = World::new(chunks_of(1));
-    let job = partly_failed(&world).await;
-    let corrected = world.store_csv("a,b,row\n2,2,2\n4,4,4\n5,5,5\n").await;
-    world.redrive(job, Some(corrected)).await.unwrap();
+    let (world, job) = partly_failed(1).await;
+    world.correct(job, "a,b,row\n2,2,2\n4,4,4\n5,5,5\n").await;
     world.split().await;
     let chunks = world.chunks.take();
     assert_eq!(chunks.len(), 3);
@@ -172,8 +165,7 @@ async fn items_that_a_cancelled_redrive_did_not_process_stay_failed() {
     world.cancel(job).await;
     world.process(&chunks[0], false).await;
     world.process(&chunks[2], false).await;
-    world.run().await;
-    let shown = world.show(job).await;
+    let shown = world.run_and_show(job).await;
     assert_eq!((shown.status, shown.items_succeeded, shown.items_failed), (Status::Cancelled, 4, 2));
     assert_eq!((shown.items_skipped, shown.item_count), (0, 6));
     assert_eq!(world.failed_rows(job).await, [2, 5]);
@@ -188,8 +180,7 @@ async fn items_that_a_cancelled_redrive_did_not_process_stay_failed() {
 #[tokio::test]
 async fn a_crash_at_any_call_of_a_redrive_changes_no_count() {
     at_every_call(async |call, death| {
-        let world = World::new(chunks_of(1));
-        let job = partly_failed(&world).await;
+        let (world, job) = partly_failed(1).await;
         let corrected = world.store_csv("a,b,row\n2,2,2\n5,5,5\n").await;
         world.faults.plan(call, death);
         while world.redrive(job, Some(corrected)).await.is_err_and(|error| !matches!(error, RedriveJobError::Active)) {
@@ -216,18 +207,15 @@ async fn a_crash_at_any_call_of_a_redrive_changes_no_count() {
 
 #[tokio::test]
 async fn failed_items_can_be_read_after_the_objects_of_earlier_attempts_expired() {
-    let world = World::new(chunks_of(1));
-    let job = partly_failed(&world).await;
+    let (world, job) = partly_failed(1).await;
     for attempt in 2..4 {
         world.redrive(job, None).await.unwrap();
         world.run().await;
         world.objects.expire(&format!("results/{job}/{}/", attempt - 1));
         assert_eq!(world.failed_rows(job).await, [2, 4, 5], "attempt {attempt}");
     }
-    let corrected = world.store_csv("a,b,row\n2,2,2\n4,4,4\n5,5,5\n").await;
-    world.redrive(job, Some(corrected)).await.unwrap();
-    world.run().await;
-    assert_eq!(world.show(job).await.outcome, Some(JobOutcome::Succeeded));
+    world.correct(job, "a,b,row\n2,2,2\n4,4,4\n5,5,5\n").await;
+    assert_eq!(world.run_and_show(job).await.outcome, Some(JobOutcome::Succeeded));
 }
 
 #[tokio::test]
@@ -239,13 +227,10 @@ async fn a_file_that_was_not_read_to_its_end_never_counts_as_succeeded() {
     world.splitter.split(&world.splits.take()[0], deadline).await.unwrap();
     world.process_queued().await;
     world.cancel(job).await;
-    world.run().await;
-    let shown = world.show(job).await;
+    let shown = world.run_and_show(job).await;
     assert_eq!((shown.status, shown.unprocessed.map(|part| part.from_row)), (Status::Cancelled, Some(65)));
-    let corrected = world.store_csv("a,b,row\n2,2,2\n").await;
-    world.redrive(job, Some(corrected)).await.unwrap();
-    world.run().await;
-    let shown = world.show(job).await;
+    world.correct(job, "a,b,row\n2,2,2\n").await;
+    let shown = world.run_and_show(job).await;
     assert_eq!((shown.items_succeeded, shown.items_failed), (64, 0));
     assert_eq!((shown.outcome, shown.unprocessed.map(|part| part.from_row)), (Some(JobOutcome::Partial), Some(65)));
 }
@@ -287,8 +272,7 @@ async fn a_late_run_of_an_attempt_does_not_touch_the_next_one() {
                 async move {
                     world.clock.advance(Duration::from_secs(3600));
                     world.completer.complete(&completion, world.deadline()).await.unwrap();
-                    let corrected = world.store_csv("a,b,row\n2,2,2\n5,5,5\n").await;
-                    world.redrive(job, Some(corrected)).await.unwrap();
+                    world.correct(job, "a,b,row\n2,2,2\n5,5,5\n").await;
                     world.split().await;
                     for message in world.chunks.take().iter().skip(1) {
                         world.process(message, false).await;
@@ -313,8 +297,7 @@ async fn a_late_run_of_an_attempt_does_not_touch_the_next_one() {
             world.clock.advance(world.limits.recovery.stale);
             world.run().await;
             world.sweep().await;
-            world.run().await;
-            let shown = world.show(job).await;
+            let shown = world.run_and_show(job).await;
             // The last row was skipped when the third failure stopped the first attempt.
             let counts = (shown.items_succeeded, shown.items_failed, shown.items_skipped);
             assert_eq!((shown.status, counts), (Status::Completed, (4, 1, 1)));

@@ -15,7 +15,7 @@ use rowmill_core::progress::views::job_view::Stage;
 use serde_json::json;
 use split_job::split::SplitEnd;
 
-use crate::{chunks_of, split};
+use crate::{chunks_of, split, split_with};
 
 #[tokio::test]
 async fn a_cancelled_job_keeps_its_processed_items_and_lists_the_rest_as_skipped() {
@@ -26,8 +26,7 @@ async fn a_cancelled_job_keeps_its_processed_items_and_lists_the_rest_as_skipped
     assert_eq!(cancelled.status, Status::Cancelling);
     assert_eq!(world.canceller.cancel(&World::owner(), job).await.unwrap(), cancelled, "changes nothing");
     world.process_all(&chunks[2..]).await;
-    world.run().await;
-    let shown = world.show(job).await;
+    let shown = world.run_and_show(job).await;
     assert_eq!((shown.status, shown.error, shown.unprocessed), (Status::Cancelled, None, None));
     assert_eq!((shown.items_succeeded, shown.items_failed, shown.items_skipped), (4, 0, 5));
     assert_eq!(world.all_skipped(job).await, [5, 6, 7, 8, 9]);
@@ -43,8 +42,7 @@ async fn a_job_that_has_not_started_can_be_cancelled() {
     let cancelled = world.cancel(job).await;
     assert_eq!((cancelled.status, cancelled.started_at), (Status::Cancelled, None), "at once");
     assert_eq!(world.jobs.active("system"), 0);
-    world.run().await;
-    let shown = world.show(job).await;
+    let shown = world.run_and_show(job).await;
     assert_eq!((shown.status, shown.item_count, shown.finished_at), (Status::Cancelled, 0, cancelled.finished_at));
     let unprocessed = shown.unprocessed.unwrap();
     assert_eq!((unprocessed.from_row, unprocessed.from_offset), (1, 15), "the whole file");
@@ -71,10 +69,7 @@ async fn a_run_that_is_cancelled_midway_lists_its_skipped_rows() {
 
 #[tokio::test]
 async fn a_job_past_its_deadline_is_stopped_by_the_sweep() {
-    let world = World::new(chunks_of(1));
-    let file = world.store_csv(files::plain_csv(200)).await;
-    let job = world.create_with(file, json!({ "deadlineSeconds": 60 })).await.job_guid;
-    world.split().await;
+    let (world, job) = split_with(1, 200, json!({ "deadlineSeconds": 60 })).await;
     let chunks = world.chunks.take();
     world.process(&chunks[0], false).await;
     world.process(&chunks[150], false).await;
@@ -85,8 +80,7 @@ async fn a_job_past_its_deadline_is_stopped_by_the_sweep() {
     assert_eq!(world.sweep().await.tallies_closed, 0, "runs may still be processing");
     world.clock.advance(Duration::from_secs(300));
     assert_eq!(world.sweep().await.tallies_closed, 4);
-    world.run().await;
-    let shown = world.show(job).await;
+    let shown = world.run_and_show(job).await;
     assert_eq!((shown.status, shown.error.unwrap().code), (Status::Failed, StopCode::DeadlineExceeded.into()));
     assert_eq!((shown.items_succeeded, shown.items_failed, shown.items_skipped), (2, 0, 198));
     let skipped = world.all_skipped(job).await;
@@ -95,20 +89,15 @@ async fn a_job_past_its_deadline_is_stopped_by_the_sweep() {
     for message in &chunks {
         world.process(message, true).await;
     }
-    world.run().await;
-    assert_eq!(world.show(job).await.items_succeeded, 2);
+    assert_eq!(world.run_and_show(job).await.items_succeeded, 2);
     assert_eq!((world.jobs.job(job).await.unwrap().completions, world.jobs.active("system")), (1, 0));
 }
 
 #[tokio::test]
 async fn a_worker_notices_that_the_deadline_has_passed() {
-    let world = World::new(chunks_of(3));
-    let file = world.store_csv(files::plain_csv(9)).await;
-    let job = world.create_with(file, json!({ "deadlineSeconds": 60 })).await.job_guid;
-    world.split().await;
+    let (world, job) = split_with(3, 9, json!({ "deadlineSeconds": 60 })).await;
     world.clock.advance(Duration::from_secs(61));
-    world.run().await;
-    let shown = world.show(job).await;
+    let shown = world.run_and_show(job).await;
     assert_eq!((shown.error.unwrap().code, shown.items_skipped), (StopCode::CapacityExceeded.into(), 9));
 }
 
@@ -124,8 +113,7 @@ async fn more_failures_than_a_job_tolerates_stop_it() {
         (json!({ "percent": 19.9, "minimumItems": 30 }), 6),
     ] {
         let job = world.create_with(file, json!({ "tolerance": tolerance })).await.job_guid;
-        world.run().await;
-        let shown = world.show(job).await;
+        let shown = world.run_and_show(job).await;
         let code = shown.error.map(|error| error.code);
         if failed == 10 {
             assert_eq!((shown.status, code), (Status::Completed, None), "exactly at the tolerance");
@@ -157,8 +145,7 @@ async fn tolerance_is_checked_once_more_at_the_end() {
     }
     world.faults.plan(u64::MAX, acceptance::faults::Death::Before);
     world.process(&message, true).await;
-    world.run().await;
-    let shown = world.show(job).await;
+    let shown = world.run_and_show(job).await;
     assert_eq!((shown.status, shown.items_succeeded, shown.items_failed), (Status::Failed, 1, 1));
     assert!(world.clock.now() > shown.created_at);
 }
@@ -185,10 +172,7 @@ async fn a_job_that_nobody_takes_up_before_its_deadline_fails_without_having_run
 #[tokio::test]
 async fn a_job_none_of_whose_chunks_began_before_its_deadline_lacked_capacity() {
     for begun in [false, true] {
-        let world = World::new(chunks_of(1));
-        let file = world.store_csv(files::plain_csv(9)).await;
-        let job = world.create_with(file, json!({ "deadlineSeconds": 60 })).await.job_guid;
-        world.split().await;
+        let (world, job) = split_with(1, 9, json!({ "deadlineSeconds": 60 })).await;
         let shown = world.show(job).await;
         assert_eq!((shown.stage, shown.first_chunk_at), (Stage::Queued.into(), None));
         let chunks = world.chunks.take();
@@ -202,8 +186,7 @@ async fn a_job_none_of_whose_chunks_began_before_its_deadline_lacked_capacity() 
         if !begun {
             world.process(&chunks[0], false).await;
         }
-        world.run().await;
-        let shown = world.show(job).await;
+        let shown = world.run_and_show(job).await;
         let code = if begun { StopCode::DeadlineExceeded } else { StopCode::CapacityExceeded };
         assert_eq!((shown.status, shown.error.unwrap().code), (Status::Failed, code.into()));
         assert_eq!(shown.items_skipped, if begun { 8 } else { 9 });

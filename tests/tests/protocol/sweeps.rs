@@ -10,7 +10,7 @@ use rowmill_core::model::tally::Counts;
 use rowmill_core::ports::{Ceilings, Clock, Jobs, Queue};
 use serde_json::json;
 
-use crate::{chunks_of, split};
+use crate::{chunks_of, split, split_with};
 
 #[tokio::test]
 async fn a_job_whose_message_was_lost_is_recovered() {
@@ -21,8 +21,7 @@ async fn a_job_whose_message_was_lost_is_recovered() {
     world.clock.advance(world.limits.recovery.stale);
     let swept = world.sweep().await;
     assert_eq!((swept.looked_at, swept.recovered, swept.messages), (1, 1, 1));
-    world.run().await;
-    assert_eq!(world.show(job).await.status, Status::Completed);
+    assert_eq!(world.run_and_show(job).await.status, Status::Completed);
     world.clock.advance(10 * world.limits.recovery.stale);
     assert_eq!(world.sweep().await.looked_at, 0, "an ended job is not looked at");
 }
@@ -41,7 +40,6 @@ async fn lost_chunks_folds_and_completions_are_recovered() {
     assert_eq!(world.completions.take().len(), 1, "lost");
     world.clock.advance(4 * world.limits.recovery.stale);
     world.sweep().await;
-    world.run().await;
     assert_eq!(world.completed(job).await, 130);
 }
 
@@ -66,10 +64,7 @@ async fn a_job_with_signs_of_life_is_never_recovered() {
 
 #[tokio::test]
 async fn recoveries_without_effect_become_less_frequent() {
-    let world = World::new(chunks_of(1));
-    let file = world.store_csv(files::plain_csv(3)).await;
-    let job = world.create_with(file, json!({ "deadlineSeconds": 259_200 })).await.job_guid;
-    world.split().await;
+    let (world, job) = split_with(1, 3, json!({ "deadlineSeconds": 259_200 })).await;
     let mut recoveries = 0;
     for _minute in 0..24 * 60 {
         world.chunks.take();
@@ -79,8 +74,7 @@ async fn recoveries_without_effect_become_less_frequent() {
     assert!((6..=12).contains(&recoveries), "{recoveries} recoveries in a day");
     world.clock.advance(Duration::from_secs(86_400));
     world.sweep().await;
-    world.run().await;
-    assert_eq!(world.show(job).await.items_succeeded, 3);
+    assert_eq!(world.run_and_show(job).await.items_succeeded, 3);
 }
 
 #[tokio::test]
@@ -92,8 +86,7 @@ async fn a_job_whose_messages_may_still_be_queued_is_not_recovered() {
     let swept = world.sweep().await;
     assert_eq!((swept.looked_at, swept.recovered), (1, 0), "its chunks wait in the queue");
     assert_eq!(world.chunks.backlog().await.unwrap(), 3);
-    world.run().await;
-    assert_eq!(world.show(job).await.status, Status::Completed);
+    assert_eq!(world.run_and_show(job).await.status, Status::Completed);
 }
 
 #[tokio::test]

@@ -14,15 +14,12 @@ use rowmill_core::model::messages::{ChunkMessage, DeliveryMode};
 use rowmill_core::ports::{Clock, Jobs, Tallies};
 use serde_json::{Value, json};
 
-use crate::chunks_of;
+use crate::{chunks_of, split_with};
 
 #[tokio::test]
 async fn no_more_chunks_are_in_flight_than_max_concurrency() {
     for width in [1, 3, 64, 70, 100] {
-        let world = World::new(chunks_of(1));
-        let file = world.store_csv(files::plain_csv(150)).await;
-        let job = world.create_with(file, json!({ "maxConcurrency": width })).await.job_guid;
-        world.split().await;
+        let (world, job) = split_with(1, 150, json!({ "maxConcurrency": width })).await;
         let mut in_flight = world.chunks.take();
         let mut most = 0;
         while let Some(message) = in_flight.pop() {
@@ -32,8 +29,7 @@ async fn no_more_chunks_are_in_flight_than_max_concurrency() {
             world.process(&message, false).await;
             in_flight.extend(world.chunks.take());
         }
-        world.run().await;
-        let shown = world.show(job).await;
+        let shown = world.run_and_show(job).await;
         assert_eq!((shown.status, shown.items_succeeded), (Status::Completed, 150), "width {width}");
         assert_eq!(shown.chunks_in_flight, 0);
         assert_eq!(most, width, "exactly the limit");
@@ -62,13 +58,9 @@ async fn a_crash_at_any_call_does_not_stall_a_job_with_max_concurrency() {
 
 #[tokio::test]
 async fn a_cancelled_job_whose_last_chunks_were_never_sent_ends() {
-    let world = World::new(chunks_of(1));
-    let file = world.store_csv(files::plain_csv(150)).await;
-    let job = world.create_with(file, json!({ "maxConcurrency": 2 })).await.job_guid;
-    world.split().await;
+    let (world, job) = split_with(1, 150, json!({ "maxConcurrency": 2 })).await;
     world.cancel(job).await;
-    world.run().await;
-    let shown = world.show(job).await;
+    let shown = world.run_and_show(job).await;
     assert_eq!((shown.status, shown.items_skipped, shown.item_progress), (Status::Cancelled, 150, 150));
 }
 
@@ -98,7 +90,6 @@ async fn no_more_tallies_are_sent_ahead_than_the_job_row_says() {
                 in_flight.push_back(message);
             }
         }
-        world.run().await;
         assert_eq!(world.completed(job).await, 330, "{tallies} ahead");
         assert_eq!(most, 6.min(tallies as usize + 1), "one more while the first is half done");
     }
@@ -125,8 +116,7 @@ async fn redundant_messages_cause_no_others() {
         sent = next;
     }
     assert!(sent.is_empty());
-    world.run().await;
-    assert_eq!(world.show(job).await.status, Status::Completed);
+    assert_eq!(world.run_and_show(job).await.status, Status::Completed);
 }
 
 #[tokio::test]
@@ -161,8 +151,7 @@ async fn a_chunk_that_does_not_end_holds_up_no_tally() {
     }
     assert_eq!((stuck.len(), world.show(job).await.items_succeeded), (6 * 20, 6 * 44));
     world.process_all(&stuck).await;
-    world.run().await;
-    assert_eq!(world.show(job).await.items_succeeded, 6 * 64);
+    assert_eq!(world.run_and_show(job).await.items_succeeded, 6 * 64);
 }
 
 #[tokio::test]
@@ -203,7 +192,6 @@ async fn a_paused_job_sends_no_next_tally_and_a_resume_does() {
     assert!(!world.faults.thaw());
     assert!(world.chunks.take().is_empty(), "the tally was made half done in the pause");
     world.resume(job).await;
-    world.run().await;
     assert_eq!(world.completed(job).await, 70);
 }
 
@@ -211,8 +199,7 @@ async fn a_paused_job_sends_no_next_tally_and_a_resume_does() {
 async fn a_cancelled_job_whose_last_tallies_were_never_sent_ends() {
     let (world, job) = ahead(1, 150).await;
     world.cancel(job).await;
-    world.run().await;
-    let shown = world.show(job).await;
+    let shown = world.run_and_show(job).await;
     assert_eq!((shown.status, shown.items_skipped, shown.item_progress), (Status::Cancelled, 150, 150));
 }
 
@@ -232,8 +219,7 @@ async fn tallies_of_a_cancelled_job_that_wait_cost_no_messages() {
     assert_eq!(world.show(job).await.items_skipped, TALLIES * 64 - 32, "all that waited are skipped");
     assert!(calls < 5 * TALLIES, "{calls} calls for {TALLIES} tallies");
     world.process_all(&sent[32..]).await;
-    world.run().await;
-    let shown = world.show(job).await;
+    let shown = world.run_and_show(job).await;
     assert_eq!((shown.status, shown.items_skipped), (Status::Cancelled, TALLIES * 64));
     assert_eq!(world.jobs.job(job).await.unwrap().completions, 1);
 }
@@ -256,8 +242,7 @@ async fn a_death_among_skipped_tallies_is_repaired_by_the_same_message() {
             world.faults.plan(u64::MAX, Death::Before);
         }
         world.process_all(&sent[32..]).await;
-        world.run().await;
-        let shown = world.show(job).await;
+        let shown = world.run_and_show(job).await;
         assert_eq!((shown.status, shown.items_skipped), (Status::Cancelled, 5 * 64));
         died
     })

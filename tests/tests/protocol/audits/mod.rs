@@ -39,8 +39,7 @@ async fn ended(world: &World) -> JobGuid {
 /// The ended job after a redrive that corrected two of the four failed rows.
 async fn redriven(world: &World) -> JobGuid {
     let job = ended(world).await;
-    let corrected = world.store_csv("a,b,row\n2,x,2\n66,x,66\n").await;
-    world.redrive(job, Some(corrected)).await.unwrap();
+    world.correct(job, "a,b,row\n2,x,2\n66,x,66\n").await;
     world.run().await;
     job
 }
@@ -70,8 +69,7 @@ async fn an_ended_job_is_proved_with_its_counts_over_all_attempts() {
             assert_eq!((again.attempt, again.items_failed), (attempt, 4));
             assert_ne!(again.evidence, first.evidence);
         }
-        let corrected = world.store_csv("a,b,row\n2,x,2\n66,x,66\n").await;
-        world.redrive(job, Some(corrected)).await.unwrap();
+        world.correct(job, "a,b,row\n2,x,2\n66,x,66\n").await;
         world.run().await;
         let last = agrees(&world, job, AuditVerdict::Proved).await;
         assert_eq!((last.items_succeeded, last.items_failed), (68, 2));

@@ -42,10 +42,8 @@ async fn a_failed_rows_file_can_be_uploaded_unchanged_as_a_correction() {
     let job = world.create("transform", file, json!({ "mapping": [{ "drop": "b" }] })).await.unwrap().job_guid;
     world.run().await;
     let failed = result(&world, job, "failed-rows.csv").await;
-    let corrected = world.store_csv(failed).await;
-    world.redrive(job, Some(corrected)).await.unwrap();
-    world.run().await;
-    let shown = world.show(job).await;
+    world.correct(job, failed).await;
+    let shown = world.run_and_show(job).await;
     assert_eq!((shown.outcome, shown.items_succeeded), (Some(JobOutcome::Succeeded), 3));
     // In the order of the input, although the first rows were processed in the second attempt.
     assert_eq!(result(&world, job, "transformed.csv").await, "a\n=1\n2\n5\n");
@@ -58,8 +56,7 @@ async fn expired_outputs_are_reported_once_over_many_invocations() {
         let job = transform(&world, "text/csv", partly_bad()).await;
         world.run().await;
         let failed = result(&world, job, "failed-rows.csv").await;
-        let corrected = world.store_csv(failed).await;
-        world.redrive(job, Some(corrected)).await.unwrap();
+        world.correct(job, failed).await;
         world.split().await;
         world.process_queued().await;
         world.objects.expire(&format!("results/{job}/1/{expired}"));
@@ -87,8 +84,7 @@ async fn failed_json_lines_can_be_corrected_in_their_file() {
     let corrected = failed.replace("\"one\"", "1").replace("12345678901234567890123", "3");
     let corrected = world.store("application/x-ndjson", corrected.replace("{\\\"n\\\":", "{\\\"n\\\":4}")).await;
     world.redrive(job, Some(corrected)).await.unwrap();
-    world.run().await;
-    let shown = world.show(job).await;
+    let shown = world.run_and_show(job).await;
     assert_eq!((shown.outcome, shown.items_succeeded), (Some(JobOutcome::Succeeded), 4));
     let (manifest, _) = results(&world, job).await;
     assert!(manifest.files.is_empty(), "{:?}", manifest.files);

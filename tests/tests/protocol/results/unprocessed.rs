@@ -38,8 +38,7 @@ async fn the_unprocessed_rows_of_a_stopped_job_are_a_file_for_another_job() {
 
         let rest = world.store_csv(rest).await;
         let second = world.create("import", rest, json!({ "dataset": "d", "key": "id" })).await.unwrap();
-        world.run().await;
-        assert_eq!(world.show(second.job_guid).await.item_count, 41);
+        assert_eq!(world.run_and_show(second.job_guid).await.item_count, 41);
         assert_eq!(world.records.dataset("local/d").len(), 68, "every good row, by one job or the other");
     }
 }
