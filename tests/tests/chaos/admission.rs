@@ -100,26 +100,6 @@ fn fifty_concurrent_clients_never_have_more_jobs_than_the_ceiling() {
 }
 
 #[test]
-fn a_hundred_requests_with_one_key_create_one_job() {
-    alone_on_the_stack(async |chaos| {
-        let stack = &chaos.stack;
-        let file = stack.upload("text/csv", "id\n1\n2\n").await;
-        let body = json!({ "jobType": "validate", "fileGuid": file, "metadata": { "order": "once" } });
-        let request = || stack.post("/api/jobs").header("idempotency-key", "order-once").json(&body);
-        let answers = join_all((0..100).map(|_| answer(request()))).await;
-        let job = answers[0].1["jobGuid"].as_str().expect("a jobGuid");
-        for (status, shown) in &answers {
-            assert_eq!((*status, shown["jobGuid"].as_str()), (StatusCode::ACCEPTED, Some(job)), "{shown}");
-        }
-        assert_eq!(stack.ended(job).await["itemsSucceeded"], 2);
-        let (_, page) = answer(stack.get("/api/jobs?limit=100")).await;
-        let jobs = page["jobs"].as_array().expect("jobs");
-        assert_eq!(jobs.iter().filter(|job| job["metadata"]["order"] == "once").count(), 1);
-        all_slots_are_back(stack).await;
-    });
-}
-
-#[test]
 fn a_full_type_is_503_a_full_owner_429_and_a_known_key_still_gets_its_job() {
     alone_on_the_stack(async |chaos| {
         let stack = &chaos.stack;

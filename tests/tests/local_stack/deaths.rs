@@ -1,34 +1,11 @@
-//! Functions killed while they work, and stacks that cannot be: neither hangs, neither loses a count.
+//! Processes that end after their answer, and stacks that cannot be: neither hangs.
 
 use std::path::Path;
-use std::time::Duration;
 
-use acceptance::files;
 use acceptance::local_stack::{chain, options};
 use rowmill::stack::Stack;
-use serde_json::json;
 
 use crate::stack::on_the_stack;
-
-#[test]
-fn a_job_whose_functions_are_killed_ends_with_exact_counts() {
-    on_the_stack(async |stack| {
-        let rows = 30_000;
-        let file = stack.upload("text/csv", files::plain_csv(rows)).await;
-        let job = stack.create("import", &file, json!({ "dataset": "killed", "key": "id" })).await;
-        let mut killed = 0;
-        // Each process at work is killed, again and again for a while; how many these are depends on the machine.
-        while killed < 5 && stack.job(&job).await["finishedAt"].is_null() {
-            killed += stack.kill_processes_of("process-items");
-            tokio::time::sleep(Duration::from_millis(100)).await;
-        }
-        assert!(killed > 0, "nobody was at work");
-        let ended = stack.ended(&job).await;
-        assert_eq!((&ended["status"], &ended["itemsSucceeded"]), (&json!("completed"), &json!(rows)), "{ended}");
-        assert_eq!(stack.records("killed").await.len() as u64, rows);
-        assert_eq!(stack.job_rows(&job).await["job"].number("completions"), 1);
-    });
-}
 
 /// A runtime of a function that answers one event and ends before it asks for the next one.
 const ANSWERS_ONCE: &str = r#"#!/usr/bin/env python3

@@ -1,9 +1,6 @@
 //! Same file, same job.
 
-use std::iter::repeat_n;
-
 use acceptance::local_stack::{LocalStack, answer};
-use futures::future::join_all;
 use reqwest::StatusCode;
 use serde_json::{Value, json};
 use uuid::Uuid;
@@ -15,23 +12,6 @@ async fn accepted(stack: &LocalStack, file: &str) -> (StatusCode, String) {
     let body = json!({ "jobType": "validate", "fileGuid": file, "dedupe": "file", "maxConcurrency": 1 });
     let (status, job) = answer(stack.post("/api/jobs").json(&body)).await;
     (status, job["jobGuid"].as_str().unwrap_or_else(|| panic!("{status}: {job}")).to_owned())
-}
-
-#[test]
-fn requests_for_the_same_file_at_the_same_time_have_one_job() {
-    on_the_stack(async |stack| {
-        let text = format!("a,b\n{},1\n", Uuid::new_v4());
-        let file = stack.upload("text/csv", text.clone()).await;
-        let answers = join_all(repeat_n((), 5).map(|()| accepted(stack, &file))).await;
-        let new: Vec<&String> =
-            answers.iter().filter(|(status, _)| *status == StatusCode::ACCEPTED).map(|(_, job)| job).collect();
-        let [job] = new[..] else { panic!("{answers:?}") };
-        assert!(answers.iter().all(|(_, same)| same == job), "{answers:?}");
-        let ended = stack.ended(job).await;
-        assert_eq!(ended["outcome"], "succeeded", "{ended}");
-        let again = stack.upload("text/csv", text).await;
-        assert_eq!(accepted(stack, &again).await, (StatusCode::OK, job.clone()), "another upload of the same bytes");
-    });
 }
 
 #[test]

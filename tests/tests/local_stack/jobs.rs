@@ -75,31 +75,6 @@ fn bad_rows_fail_by_their_number_and_code_and_the_job_goes_on() {
 }
 
 #[test]
-fn json_lines_are_imported_and_the_later_row_of_a_key_wins() {
-    on_the_stack(async |stack| {
-        let mut lines = String::new();
-        for row in 1..=2000 {
-            let _ = match row {
-                500 => writeln!(lines, "{{\"id\": 500, "),
-                501 => writeln!(lines, "   "),
-                row => writeln!(lines, "{{\"id\": {}, \"row\": {row}}}", row % 1000),
-            };
-        }
-        let file = stack.upload("application/x-ndjson", lines).await;
-        let job = stack.create("import", &file, json!({ "dataset": "lines", "key": "id" })).await;
-        let ended = stack.ended(&job).await;
-        assert_eq!((&ended["itemCount"], &ended["itemsFailed"]), (&json!(1999), &json!(1)), "{ended}");
-        let failed = stack.failed_items(&job).await;
-        assert_eq!((&failed[0]["row"], &failed[0]["code"]), (&json!(500), &json!("invalid_json")));
-        let records = stack.records("lines").await;
-        assert_eq!(records.len(), 1000);
-        let version = records.iter().find(|record| record.text("key") == "7").expect("a record").text("version");
-        // One blank line lies between row 7 and row 1007 of the text: it is no item, so it has no number.
-        assert!(version.ends_with("00000001006"), "{version}");
-    });
-}
-
-#[test]
 fn a_job_with_low_max_concurrency_completes() {
     on_the_stack(async |stack| {
         let file = stack.upload("text/csv", files::plain_csv(40_000)).await;
@@ -124,22 +99,6 @@ fn a_job_has_the_priority_of_its_request_and_a_redrive_keeps_it() {
             let ended = stack.ended(&job).await;
             assert_eq!((&ended["attempt"], &ended["priority"]), (&json!(2), &json!(expected)), "{ended}");
         }
-    });
-}
-
-#[test]
-fn an_unterminated_quote_fails_the_job_and_says_where() {
-    on_the_stack(async |stack| {
-        let mut csv = files::plain_csv(1000);
-        csv.extend_from_slice(b"1001,\"never closed,1\n1002,b,2\n");
-        let offset = files::plain_csv(1000).len() + 5;
-        let file = stack.upload("text/csv", csv).await;
-        let job = stack.create("validate", &file, json!({})).await;
-        let ended = stack.ended(&job).await;
-        assert_eq!(ended["status"], "failed", "{ended}");
-        assert_eq!(ended["error"]["code"], "unterminated_quote");
-        assert_eq!((&ended["error"]["row"], &ended["error"]["offset"]), (&json!(1001), &json!(offset)));
-        assert_eq!((&ended["itemCount"], &ended["itemProgress"]), (&json!(1000), &json!(1000)));
     });
 }
 

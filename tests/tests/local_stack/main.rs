@@ -26,7 +26,6 @@ mod priorities;
 mod problems;
 mod quotas;
 mod redrives;
-mod repeats;
 mod results;
 mod rotation;
 mod schemathesis;

@@ -1,18 +1,15 @@
-//! A web service that job types call as webhooks: one path does well, others hang, lie and break off.
+//! A web service that job types call as webhooks: one path does well, others hang and lie.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
-use std::io;
 use std::net::Ipv4Addr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use bytes::Bytes;
-use futures::stream;
-use http_body_util::combinators::BoxBody;
-use http_body_util::{BodyExt, Full, StreamBody};
-use hyper::body::{Frame, Incoming};
+use http_body_util::{BodyExt, Full};
+use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper::{HeaderMap, Request, Response, StatusCode, Uri};
 use hyper_util::rt::{TokioExecutor, TokioIo};
@@ -37,7 +34,6 @@ struct State {
     /// The secret of the stack, which does not exist yet when the service starts.
     secret: OnceLock<String>,
     hangs: AtomicBool,
-    breaks_off: AtomicBool,
     is_down: AtomicBool,
     calls: Mutex<BTreeMap<String, usize>>,
     at_once: Mutex<BTreeMap<String, AtOnce>>,
@@ -83,7 +79,6 @@ impl Service {
         let state = Arc::new(State {
             secret: OnceLock::new(),
             hangs: AtomicBool::new(true),
-            breaks_off: AtomicBool::new(true),
             is_down: AtomicBool::new(true),
             calls: Mutex::default(),
             at_once: Mutex::default(),
@@ -142,10 +137,7 @@ impl Service {
     }
 }
 
-async fn answer(
-    state: Arc<State>,
-    request: Request<Incoming>,
-) -> Result<Response<BoxBody<Bytes, io::Error>>, Infallible> {
+async fn answer(state: Arc<State>, request: Request<Incoming>) -> Result<Response<Full<Bytes>>, Infallible> {
     let (uri, headers) = (request.uri().clone(), request.headers().clone());
     let path = uri.path().to_owned();
     *state.calls.lock().expect("no panic").entry(path.clone()).or_default() += 1;
@@ -163,7 +155,6 @@ async fn answer(
         "/hang" if state.hangs.load(Ordering::SeqCst) => std::future::pending().await,
         "/down" if state.is_down.load(Ordering::SeqCst) => whole(StatusCode::SERVICE_UNAVAILABLE, ""),
         "/lie" => whole(StatusCode::OK, r#"{"batchItemFailures": [{"itemIdentifier": "somebody's/1"}]}"#),
-        "/break-off" if state.breaks_off.swap(false, Ordering::SeqCst) => half(),
         "/redirect" => {
             let mut response = whole(StatusCode::TEMPORARY_REDIRECT, "");
             let metadata = "https://169.254.169.254/latest/meta-data/".parse().expect("a header");
@@ -203,16 +194,8 @@ fn well(body: &[u8]) -> Value {
     json!({ "batchItemFailures": items.map(failure).collect::<Vec<_>>() })
 }
 
-fn whole(status: StatusCode, body: &str) -> Response<BoxBody<Bytes, io::Error>> {
-    let body = Full::new(Bytes::copy_from_slice(body.as_bytes())).map_err(|never| match never {});
-    let mut response = Response::new(body.boxed());
+fn whole(status: StatusCode, body: &str) -> Response<Full<Bytes>> {
+    let mut response = Response::new(Full::new(Bytes::copy_from_slice(body.as_bytes())));
     *response.status_mut() = status;
     response
-}
-
-/// The beginning of an answer, and then a broken connection.
-fn half() -> Response<BoxBody<Bytes, io::Error>> {
-    let begun = Ok(Frame::data(Bytes::from_static(b"{\"batchItemFailures\": [{\"itemId")));
-    let frames = stream::iter([begun, Err(io::Error::other("broken off"))]);
-    Response::new(BodyExt::boxed(StreamBody::new(frames)))
 }

@@ -1,4 +1,4 @@
-//! Job types by their targets: functions in Python, and web services that do well, hang, lie, break off and redirect.
+//! Job types by their targets: functions in Python, and web services that do well, hang, lie and redirect.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -16,7 +16,7 @@ use crate::quotas::operate;
 use crate::service::SERVICE;
 use crate::stack::on_the_stack;
 
-/// The stack's job types: three functions and eight webhooks, all of which the tests have yet to bring about.
+/// The stack's job types: three functions and seven webhooks, all of which the tests have yet to bring about.
 pub fn config() -> Value {
     let service = SERVICE.get().expect("the service runs");
     let webhook = |path: &str, batch_items: u32| {
@@ -34,7 +34,6 @@ pub fn config() -> Value {
         "hanging": webhook("/hang", 100),
         "lying": webhook("/lie", 50),
         "at-times": webhook("/down", 100),
-        "breaking-off": webhook("/break-off", 100),
         "redirecting": webhook("/redirect", 100),
         // A chunk is two calls, one after the other.
         "one-lane": slow("/one-at-a-time"),
@@ -223,16 +222,5 @@ fn false_answers_and_redirects_into_private_networks_fail_the_items_and_end_the_
             assert!(service.calls(path) > 0);
         }
         assert_eq!((service.calls("/lie"), service.calls("/redirect")), (12, 3), "a lie is asked for once more");
-    });
-}
-
-#[test]
-fn a_partial_answer_is_requested_again() {
-    on_the_stack(async |stack| {
-        let file = stack.upload("text/csv", files::plain_csv(300)).await;
-        let job = stack.create("breaking-off", &file, json!({})).await;
-        let ended = stack.ended(&job).await;
-        assert_eq!((&ended["outcome"], &ended["itemsSucceeded"]), (&json!("succeeded"), &json!(300)), "{ended}");
-        assert_eq!(SERVICE.get().expect("the service").calls("/break-off"), 4);
     });
 }
