@@ -7,12 +7,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use acceptance::world::plain_type;
 use async_trait::async_trait;
 use lambda_runtime::Error;
 use rowmill_core::job_types::{Import, JobTypes, Validate};
-use rowmill_core::model::spec::Spec;
 use rowmill_core::ports::RecordStore;
-use rowmill_core::ports::processor::{Item, ItemError, ItemOutcome, ItemProcessor, JobType, ParamsError};
+use rowmill_core::ports::processor::{Item, ItemError, ItemOutcome, ItemProcessor, JobType};
 use rowmill_core::text::Record;
 
 #[tokio::main]
@@ -27,23 +27,12 @@ async fn main() -> Result<(), Error> {
 
 fn job_types(records: Option<Arc<dyn RecordStore>>) -> JobTypes {
     let built_in: [Arc<dyn JobType>; 2] = [Arc::new(Import::new(records)), Arc::new(Validate)];
-    let hostile: [Arc<dyn JobType>; 2] = [Arc::new(Scripted("hostile")), Arc::new(Scripted("slow"))];
+    let hostile: [Arc<dyn JobType>; 2] = ["hostile", "slow"].map(|name| plain_type(name, Script));
     JobTypes::of(built_in.into_iter().chain(hostile))
 }
 
-/// A job type of this name whose rows script their items.
-struct Scripted(&'static str);
-
-impl JobType for Scripted {
-    fn name(&self) -> &str {
-        self.0
-    }
-
-    fn prepare(&self, _spec: &Spec) -> Result<Arc<dyn ItemProcessor>, ParamsError> {
-        Ok(Arc::new(Script))
-    }
-}
-
+/// A processor whose rows script their items.
+#[derive(Clone)]
 struct Script;
 
 #[async_trait]

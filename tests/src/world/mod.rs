@@ -3,6 +3,7 @@
 
 mod delivery;
 mod doubles;
+mod plain_type;
 mod views;
 
 use std::ops::Deref;
@@ -37,6 +38,7 @@ use sweep::sweep::Sweeper;
 use upload::upload::Uploads;
 
 pub use doubles::Doubles;
+pub use plain_type::plain_type;
 
 use crate::faults::{CrashingPort, Faults};
 use crate::use_cases::{Limits, Ports, UseCases};

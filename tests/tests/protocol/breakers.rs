@@ -7,7 +7,7 @@ use std::time::Duration;
 use acceptance::faults::Death;
 use acceptance::files;
 use acceptance::use_cases::Limits;
-use acceptance::world::World;
+use acceptance::world::{World, plain_type};
 use async_trait::async_trait;
 use dead_letter::settle::DeadMessage;
 use process_items::process::ChunkEnd;
@@ -16,8 +16,7 @@ use rowmill_core::model::breaker::{BreakerLimits, BreakerState};
 use rowmill_core::model::ids::JobGuid;
 use rowmill_core::model::job::states::Status;
 use rowmill_core::model::messages::DeliveryMode;
-use rowmill_core::model::spec::Spec;
-use rowmill_core::ports::processor::{Item, ItemError, ItemOutcome, ItemProcessor, JobType, ParamsError};
+use rowmill_core::ports::processor::{Item, ItemError, ItemOutcome, ItemProcessor};
 use rowmill_core::ports::{Clock, Jobs};
 use serde_json::json;
 
@@ -28,16 +27,6 @@ use crate::chunks_of;
 struct Mail {
     is_down: Arc<AtomicBool>,
     calls: Arc<AtomicU64>,
-}
-
-impl JobType for Mail {
-    fn name(&self) -> &str {
-        "mail"
-    }
-
-    fn prepare(&self, _: &Spec) -> Result<Arc<dyn ItemProcessor>, ParamsError> {
-        Ok(Arc::new(self.clone()))
-    }
 }
 
 #[async_trait]
@@ -60,7 +49,7 @@ fn world() -> (World, Mail) {
         breaker: BreakerLimits { failures: 3, window: Duration::from_secs(600), probe: PROBE },
         ..chunks_of(10)
     };
-    (World::with_job_type(limits, |_| Some(Arc::new(mail.clone()))), mail)
+    (World::with_job_type(limits, |_| Some(plain_type("mail", mail.clone()))), mail)
 }
 
 impl Mail {

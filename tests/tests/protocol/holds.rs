@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use acceptance::world::World;
+use acceptance::world::{World, plain_type};
 use async_trait::async_trait;
 use jiff::Timestamp;
 use process_items::process::ChunkEnd;
@@ -14,9 +14,8 @@ use rowmill_core::model::ids::JobGuid;
 use rowmill_core::model::job::StopCode;
 use rowmill_core::model::job::states::Status;
 use rowmill_core::model::messages::{ChunkMessage, DeliveryMode};
-use rowmill_core::model::spec::Spec;
 use rowmill_core::ports::Clock;
-use rowmill_core::ports::processor::{Item, ItemError, ItemOutcome, ItemProcessor, JobType, ParamsError};
+use rowmill_core::ports::processor::{Item, ItemError, ItemOutcome, ItemProcessor};
 use rowmill_core::text::Record;
 use serde_json::json;
 
@@ -27,16 +26,6 @@ use crate::chunks_of;
 struct Holding {
     ended: Arc<AtomicBool>,
     begun: Arc<AtomicU64>,
-}
-
-impl JobType for Holding {
-    fn name(&self) -> &str {
-        "holding"
-    }
-
-    fn prepare(&self, _: &Spec) -> Result<Arc<dyn ItemProcessor>, ParamsError> {
-        Ok(Arc::new(self.clone()))
-    }
 }
 
 #[async_trait]
@@ -84,7 +73,7 @@ struct Test {
 impl Test {
     fn new() -> Self {
         let holding = Holding::default();
-        let mut world = World::with_job_type(chunks_of(5), |_| Some(Arc::new(holding.clone()) as Arc<dyn JobType>));
+        let mut world = World::with_job_type(chunks_of(5), |_| Some(plain_type("holding", holding.clone())));
         world.processor.batches = Arc::new(BatchThreads::new(Duration::from_millis(200)));
         world.processor.clock = Arc::new(RealSleep(Arc::clone(&world.clock)));
         Self { world, holding }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use acceptance::faults::{Death, at_every_call};
 use acceptance::use_cases::Limits;
-use acceptance::world::World;
+use acceptance::world::{World, plain_type};
 use async_trait::async_trait;
 use dead_letter::settle::DeadMessage;
 use process_items::process::ChunkEnd;
@@ -14,8 +14,7 @@ use rowmill_core::in_memory::ManualClock;
 use rowmill_core::model::ids::JobGuid;
 use rowmill_core::model::job::states::Status;
 use rowmill_core::model::messages::ChunkMessage;
-use rowmill_core::model::spec::Spec;
-use rowmill_core::ports::processor::{CostClass, Item, ItemError, ItemOutcome, ItemProcessor, JobType, ParamsError};
+use rowmill_core::ports::processor::{CostClass, Item, ItemError, ItemOutcome, ItemProcessor};
 use rowmill_core::ports::{Checkpoints, DeadLetters, Jobs};
 use rowmill_core::text::{ChunkLimits, Record};
 use serde_json::json;
@@ -24,19 +23,10 @@ use crate::chunks_of;
 
 /// The job type `scripted`. The cell `what` decides: `hang` never returns, `busy` is a transient error, `bad` a
 /// permanent one, `once` fails the first time and succeeds from then on; anything else succeeds.
+#[derive(Clone)]
 struct Scripted {
     cost: CostClass,
     seen: Arc<Mutex<BTreeSet<u64>>>,
-}
-
-impl JobType for Scripted {
-    fn name(&self) -> &str {
-        "scripted"
-    }
-
-    fn prepare(&self, _: &Spec) -> Result<Arc<dyn ItemProcessor>, ParamsError> {
-        Ok(Arc::new(Self { seen: Arc::clone(&self.seen), ..*self }))
-    }
 }
 
 #[async_trait]
@@ -64,7 +54,7 @@ fn scripted(max_items: u32) -> World {
 }
 
 fn scripted_of(cost: CostClass, limits: Limits) -> World {
-    World::with_job_type(limits, move |_| Some(Arc::new(Scripted { cost, seen: Arc::default() })))
+    World::with_job_type(limits, move |_| Some(plain_type("scripted", Scripted { cost, seen: Arc::default() })))
 }
 
 /// A world with chunks of so many fast items, and a job over these rows whose only chunk became a dead letter.
@@ -162,16 +152,6 @@ async fn items_that_finished_before_a_transient_failure_are_kept() {
 #[derive(Clone)]
 struct Slow(Arc<ManualClock>);
 
-impl JobType for Slow {
-    fn name(&self) -> &str {
-        "slow"
-    }
-
-    fn prepare(&self, _: &Spec) -> Result<Arc<dyn ItemProcessor>, ParamsError> {
-        Ok(Arc::new(self.clone()))
-    }
-}
-
 #[async_trait]
 impl ItemProcessor for Slow {
     async fn process(&self, item: &Item) -> Result<ItemOutcome, ItemError> {
@@ -185,7 +165,7 @@ impl ItemProcessor for Slow {
 
 #[tokio::test]
 async fn an_isolated_chunk_that_takes_longer_than_an_invocation_continues_in_the_next() {
-    let world = World::with_job_type(chunks_of(100), |clock| Some(Arc::new(Slow(clock.clone()))));
+    let world = World::with_job_type(chunks_of(100), |clock| Some(plain_type("slow", Slow(clock.clone()))));
     let rows: String = (1..=50).map(|row| format!("{row}\n")).collect();
     let file = world.store_csv(format!("n\n{rows}")).await;
     let job = world.create("slow", file, json!({})).await.unwrap().job_guid;
