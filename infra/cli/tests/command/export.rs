@@ -29,36 +29,31 @@ fn an_export_is_a_job_without_a_file_whose_output_is_fetched() {
         "--url",
         &url,
     ];
-    let output = rowmill(&arguments).output().unwrap();
-    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
-    let (request, body) = sent.recv().unwrap();
-    assert_eq!(request, "POST /api/jobs", "nothing is uploaded first");
-    let body: Value = serde_json::from_slice(&body).unwrap();
+    let (shown, _) = said(0, &mut rowmill(&arguments));
+    let (path, body) = request(&sent);
+    assert_eq!(path, "POST /api/jobs", "nothing is uploaded first");
     let params = json!({ "dataset": "orders", "columns": ["a", "b"], "filter": { "required": ["a"] }, "format": "jsonl",
         "compress": "gzip" });
     assert_eq!(body, json!({ "jobType": "export", "params": params, "maxConcurrency": 3, "priority": "low" }));
     let entries: Vec<_> = std::fs::read_dir(out.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     assert_eq!(entries, ["rows-output.csv"], "the output, and not the manifest");
-    assert!(text(&output.stdout).contains("rows-output.csv"), "{}", text(&output.stdout));
+    assert!(shown.contains("rows-output.csv"), "{shown}");
 }
 
 #[test]
 fn an_export_sends_no_params_that_were_not_given() {
     let (url, sent) = recorded(exported());
     let out = tempfile::tempdir().unwrap();
-    let output = rowmill(&["export", "orders", "--url", &url]).current_dir(out.path()).output().unwrap();
-    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
-    let body: Value = serde_json::from_slice(&sent.recv().unwrap().1).unwrap();
-    assert_eq!(body, json!({ "jobType": "export", "params": { "dataset": "orders" } }));
+    said(0, rowmill(&["export", "orders", "--url", &url]).current_dir(out.path()));
+    assert_eq!(request(&sent).1, json!({ "jobType": "export", "params": { "dataset": "orders" } }));
     assert!(out.path().join("rows-output.csv").exists());
 }
 
 #[test]
 fn a_failed_export_fetches_nothing() {
     let (url, out) = (api(job("failed", None, 0, 0)), tempfile::tempdir().unwrap());
-    let output = rowmill(&["export", "orders", "--url", &url]).current_dir(out.path()).output().unwrap();
-    assert_eq!(output.status.code(), Some(1));
-    assert!(text(&output.stdout).starts_with("Job failed"), "{}", text(&output.stdout));
+    let (shown, _) = said(1, rowmill(&["export", "orders", "--url", &url]).current_dir(out.path()));
+    assert!(shown.starts_with("Job failed"), "{shown}");
     assert_eq!(std::fs::read_dir(out.path()).unwrap().count(), 0);
 }
 
@@ -66,9 +61,8 @@ fn a_failed_export_fetches_nothing() {
 fn an_invalid_filter_is_rejected_before_anything_is_sent() {
     let (url, sent) = recorded(exported());
     let filter = file("no JSON");
-    let output =
-        rowmill(&["export", "orders", "--filter", filter.1.to_str().unwrap(), "--url", &url]).output().unwrap();
-    assert_eq!(output.status.code(), Some(1));
-    assert!(text(&output.stderr).contains("rows.csv"), "{}", text(&output.stderr));
+    let (_, error) =
+        said(1, &mut rowmill(&["export", "orders", "--filter", filter.1.to_str().unwrap(), "--url", &url]));
+    assert!(error.contains("rows.csv"), "{error}");
     assert!(sent.try_recv().is_err());
 }

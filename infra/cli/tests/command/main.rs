@@ -8,6 +8,7 @@ mod results;
 use std::io::{BufRead, BufReader, Read};
 use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
+use std::sync::mpsc::Receiver;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -37,6 +38,20 @@ fn run(url: &str, content: &str, more: &[&str]) -> Output {
 
 fn text(bytes: &[u8]) -> String {
     String::from_utf8(bytes.to_vec()).unwrap()
+}
+
+/// What a command wrote to its standard output and error. It ends with this exit code.
+fn said(code: i32, command: &mut Command) -> (String, String) {
+    let output = command.output().unwrap();
+    let (shown, error) = (text(&output.stdout), text(&output.stderr));
+    assert_eq!(output.status.code(), Some(code), "{error}");
+    (shown, error)
+}
+
+/// The next request that was sent to the API, and its body.
+fn request(sent: &Receiver<(String, Vec<u8>)>) -> (String, Value) {
+    let (request, body) = sent.recv().unwrap();
+    (request, serde_json::from_slice(&body).unwrap())
 }
 
 #[test]
@@ -123,39 +138,30 @@ fn rows_are_sent_with_the_request() {
     let (url, sent) = recorded(job("completed", Some("succeeded"), 2, 0));
     let items = file("{\"a\": 1}\n{\"a\": 2}\n");
     let arguments = ["run", "--items", items.1.to_str().unwrap(), "--type", "validate", "--url", &url];
-    let output = rowmill(&arguments).output().unwrap();
-    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
-    let (request, body) = sent.recv().unwrap();
-    assert_eq!(request, "POST /api/jobs");
-    let body: Value = serde_json::from_slice(&body).unwrap();
-    assert_eq!(body, json!({ "jobType": "validate", "items": [{ "a": 1 }, { "a": 2 }] }));
-    let both =
-        rowmill(&["run", "rows.csv", "--items", "rows.json", "--type", "validate", "--url", &url]).output().unwrap();
-    assert_eq!(both.status.code(), Some(2), "a file, or items");
-    let dedupe = rowmill(&[&arguments[..], &["--dedupe"]].concat()).output().unwrap();
-    assert_eq!(dedupe.status.code(), Some(2), "no file to find a job by: {}", text(&dedupe.stderr));
+    said(0, &mut rowmill(&arguments));
+    let body = json!({ "jobType": "validate", "items": [{ "a": 1 }, { "a": 2 }] });
+    assert_eq!(request(&sent), ("POST /api/jobs".to_owned(), body));
+    // A file, or items; and without a file there is none to find a job by.
+    said(2, &mut rowmill(&["run", "rows.csv", "--items", "rows.json", "--type", "validate", "--url", &url]));
+    said(2, &mut rowmill(&[&arguments[..], &["--dedupe"]].concat()));
 }
 
 #[test]
 fn a_job_type_without_input_is_run_without_a_file() {
     let (url, sent) = recorded(job("completed", Some("succeeded"), 1, 0));
-    let output = rowmill(&["run", "--type", REPORT, "--url", &url]).output().unwrap();
-    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
-    let (_, body) = sent.recv().unwrap();
-    assert_eq!(serde_json::from_slice::<Value>(&body).unwrap(), json!({ "jobType": REPORT }));
-    let dedupe = rowmill(&["run", "--dedupe", "--type", "report", "--url", &url]).output().unwrap();
-    assert_eq!(dedupe.status.code(), Some(2), "nothing to find a job by");
+    said(0, &mut rowmill(&["run", "--type", REPORT, "--url", &url]));
+    assert_eq!(request(&sent).1, json!({ "jobType": REPORT }));
+    // There is nothing to find a job by.
+    said(2, &mut rowmill(&["run", "--dedupe", "--type", "report", "--url", &url]));
 }
 
 #[test]
 fn a_job_that_is_found_by_its_file_is_said_to_be_an_older_one() {
     let run = |job_type: &str| {
         let (url, sent) = recorded(job("completed", Some("succeeded"), 2, 0));
-        let output = rowmill(&["run", GUID, "--type", job_type, "--dedupe", "--url", &url]).output().unwrap();
-        assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
-        let body: Value = serde_json::from_slice(&sent.recv().unwrap().1).unwrap();
-        assert_eq!(body["dedupe"], "file");
-        text(&output.stderr)
+        let (_, error) = said(0, &mut rowmill(&["run", GUID, "--type", job_type, "--dedupe", "--url", &url]));
+        assert_eq!(request(&sent).1["dedupe"], "file");
+        error
     };
     assert!(!run("validate").contains("No new job was created"));
     assert!(run(KNOWN).contains(&format!("The job {GUID} does the same with this file. No new job was created.")));
@@ -186,22 +192,16 @@ fn an_upload_writes_only_its_guid_to_standard_output() {
 }
 
 #[test]
-fn a_job_is_cancelled_and_shown() {
-    let (url, sent) = recorded(job("cancelling", None, 5, 0));
-    let output = rowmill(&["cancel", GUID, "--url", &url]).output().unwrap();
-    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
-    assert!(text(&output.stdout).starts_with("Job cancelling"), "{}", text(&output.stdout));
-    assert!(text(&output.stderr).contains(&format!("job {GUID} --watch")));
-    assert_eq!(sent.recv().unwrap().0, format!("POST /api/jobs/{GUID}/cancel"));
-}
-
-#[test]
-fn a_job_is_paused_and_resumed_and_shown() {
-    for (command, status, said) in [("pause", "paused", "Job paused"), ("resume", "running", "Job running")] {
+fn a_job_is_cancelled_paused_and_resumed_and_shown() {
+    for (command, status, expected) in [
+        ("cancel", "cancelling", "Job cancelling"),
+        ("pause", "paused", "Job paused"),
+        ("resume", "running", "Job running"),
+    ] {
         let (url, sent) = recorded(job(status, None, 5, 0));
-        let output = rowmill(&[command, GUID, "--url", &url]).output().unwrap();
-        assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
-        assert!(text(&output.stdout).starts_with(said), "{}", text(&output.stdout));
+        let (shown, error) = said(0, &mut rowmill(&[command, GUID, "--url", &url]));
+        assert!(shown.starts_with(expected), "{shown}");
+        assert_eq!(error.contains(&format!("job {GUID} --watch")), command != "pause", "{error}");
         assert_eq!(sent.recv().unwrap().0, format!("POST /api/jobs/{GUID}/{command}"));
     }
 }
@@ -213,22 +213,18 @@ fn a_redrive_uploads_the_corrected_file_first_and_watches_on_request() {
     let path = corrected.1.to_str().unwrap();
     let arguments =
         ["redrive", GUID, "--corrected", path, "--deadline-seconds", "90", "--watch", "--json", "--url", &url];
-    let output = rowmill(&arguments).output().unwrap();
-    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
-    assert!(text(&output.stdout).lines().last().unwrap().contains("\"attempt\":1"));
+    let (shown, _) = said(0, &mut rowmill(&arguments));
+    assert!(shown.lines().last().unwrap().contains("\"attempt\":1"));
     assert_eq!(sent.recv().unwrap().0, "POST /api/uploads?fileName=rows.csv");
-    let (request, body) = sent.recv().unwrap();
-    assert_eq!(request, format!("POST /api/jobs/{GUID}/redrive"));
-    let body: Value = serde_json::from_slice(&body).unwrap();
-    assert_eq!(body, json!({ "fileGuid": GUID, "deadlineSeconds": 90 }));
+    let body = json!({ "fileGuid": GUID, "deadlineSeconds": 90 });
+    assert_eq!(request(&sent), (format!("POST /api/jobs/{GUID}/redrive"), body));
 }
 
 #[test]
 fn a_redrive_with_a_missing_corrected_file_sends_nothing() {
     let (url, sent) = recorded(Value::Null);
-    let output = rowmill(&["redrive", GUID, "--corrected", "/no/such.csv", "--url", &url]).output().unwrap();
-    assert_eq!(output.status.code(), Some(1));
-    assert!(text(&output.stderr).contains("/no/such.csv"));
+    let (_, error) = said(1, &mut rowmill(&["redrive", GUID, "--corrected", "/no/such.csv", "--url", &url]));
+    assert!(error.contains("/no/such.csv"));
     assert!(sent.try_recv().is_err());
 }
 
@@ -245,22 +241,18 @@ fn dead_letters_are_listed_for_people_and_for_programs() {
 #[test]
 fn an_audit_is_read_to_its_end_and_its_exit_code_tells_the_verdict() {
     let (url, sent) = recorded(job("completed", Some("succeeded"), 2, 0));
-    let proved = rowmill(&["audit", GUID, "--url", &url]).output().unwrap();
-    assert_eq!(proved.status.code(), Some(0), "{}", text(&proved.stderr));
-    assert!(text(&proved.stdout).starts_with("Audit of attempt 1: proved\n"), "{}", text(&proved.stdout));
+    let (proved, _) = said(0, &mut rowmill(&["audit", GUID, "--url", &url]));
+    assert!(proved.starts_with("Audit of attempt 1: proved\n"), "{proved}");
     let asked: Vec<String> = sent.try_iter().map(|(request, _)| request).collect();
     assert_eq!(asked, ["", "?after=c"].map(|query| format!("GET /api/jobs/{GUID}/audit{query}")));
     let json = rowmill(&["audit", GUID, "--json", "--url", &url]).output().unwrap();
     let proof: Value = serde_json::from_str(text(&json.stdout).trim_end()).unwrap();
     assert_eq!((&proof["verdict"], &proof["chunksCommitted"]), (&json!("proved"), &json!(23)));
 
-    let refuted = rowmill(&["audit", GUID, "--url", &api(job("failed", None, 1, 0))]).output().unwrap();
-    assert_eq!(refuted.status.code(), Some(1));
-    assert!(text(&refuted.stdout).contains("tally_differs: Tally 3 differs."), "{}", text(&refuted.stdout));
-
-    let altered = rowmill(&["audit", GUID, "--url", &api(job("cancelled", None, 1, 0))]).output().unwrap();
-    assert_eq!(altered.status.code(), Some(1));
-    assert!(text(&altered.stderr).contains("altered on the way"), "{}", text(&altered.stderr));
+    let (refuted, _) = said(1, &mut rowmill(&["audit", GUID, "--url", &api(job("failed", None, 1, 0))]));
+    assert!(refuted.contains("tally_differs: Tally 3 differs."), "{refuted}");
+    let (_, altered) = said(1, &mut rowmill(&["audit", GUID, "--url", &api(job("cancelled", None, 1, 0))]));
+    assert!(altered.contains("altered on the way"), "{altered}");
 }
 
 #[test]
@@ -310,10 +302,9 @@ fn a_closed_standard_output_ends_the_command_silently() {
 
 #[test]
 fn the_error_for_a_missing_file_names_it() {
-    let output =
-        rowmill(&["run", "/no/such.csv", "--type", "validate", "--url", "http://127.0.0.1:9"]).output().unwrap();
-    assert_eq!(output.status.code(), Some(1));
-    assert!(text(&output.stderr).contains("/no/such.csv"));
+    let url = "http://127.0.0.1:9";
+    let (_, error) = said(1, &mut rowmill(&["run", "/no/such.csv", "--type", "validate", "--url", url]));
+    assert!(error.contains("/no/such.csv"));
 }
 
 #[test]

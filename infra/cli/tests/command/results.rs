@@ -5,8 +5,12 @@ use std::path::Path;
 use super::*;
 use crate::api::SLOW;
 
-fn results(url: &str, out: &Path, more: &[&str]) -> Output {
-    rowmill(&[&["results", GUID, "--url", url, "--out", out.to_str().unwrap()], more].concat()).output().unwrap()
+fn results(code: i32, url: &str, out: &Path, more: &[&str]) -> (String, String) {
+    said(code, &mut rowmill(&[&["results", GUID, "--url", url, "--out", out.to_str().unwrap()], more].concat()))
+}
+
+fn json_lines(shown: &str) -> Vec<Value> {
+    shown.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
 fn partial() -> Value {
@@ -24,35 +28,32 @@ fn names_in(folder: &Path) -> Vec<String> {
 fn every_result_is_saved_in_the_folder_and_listed_on_standard_output() {
     let parent = tempfile::tempdir().unwrap();
     let out = parent.path().join("new/folder");
-    let output = results(&api(partial()), &out, &[]);
-    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let (shown, error) = results(0, &api(partial()), &out, &[]);
     let names = ["rows-failed-rows.csv", "rows-manifest.json", "rows-output.csv"];
     assert_eq!(names_in(&out), names, "a name that leads elsewhere does not");
     assert_eq!(std::fs::read_to_string(out.join("rows-output.csv")).unwrap(), "a,b\n1,2\n");
-    let mut said: Vec<_> = text(&output.stdout).lines().map(str::to_owned).collect();
-    said.sort();
-    assert_eq!(said, names.map(|name| out.join(name).to_str().unwrap().to_owned()));
-    assert!(!text(&output.stderr).contains("secret"), "{}", text(&output.stderr));
+    let mut listed: Vec<_> = shown.lines().map(str::to_owned).collect();
+    listed.sort();
+    assert_eq!(listed, names.map(|name| out.join(name).to_str().unwrap().to_owned()));
+    assert!(!error.contains("secret"), "{error}");
 }
 
 #[test]
 fn without_a_folder_results_are_saved_in_the_current_one() {
     let (folder, url) = (tempfile::tempdir().unwrap(), api(partial()));
     let arguments = ["results", GUID, "--url", &url, "--only", "failed-rows"];
-    let output = rowmill(&arguments).current_dir(folder.path()).output().unwrap();
-    assert_eq!(text(&output.stdout), "./rows-failed-rows.csv\n", "{}", text(&output.stderr));
+    let (shown, error) = said(0, rowmill(&arguments).current_dir(folder.path()));
+    assert_eq!(shown, "./rows-failed-rows.csv\n", "{error}");
     assert_eq!(names_in(folder.path()), ["rows-failed-rows.csv"]);
 }
 
 #[test]
 fn results_can_be_selected_by_kind_even_if_there_are_none() {
     let (out, url) = (tempfile::tempdir().unwrap(), api(partial()));
-    let output = results(&url, out.path(), &["--only", "output", "--only", "manifest"]);
-    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    results(0, &url, out.path(), &["--only", "output", "--only", "manifest"]);
     assert_eq!(names_in(out.path()), ["rows-manifest.json", "rows-output.csv"]);
-    let output = results(&url, out.path(), &["--only", "unprocessed-rows"]);
-    assert_eq!((output.status.code(), text(&output.stdout)), (Some(0), String::new()));
-    assert!(text(&output.stderr).contains("no such results"), "{}", text(&output.stderr));
+    let (shown, error) = results(0, &url, out.path(), &["--only", "unprocessed-rows"]);
+    assert!(shown.is_empty() && error.contains("no such results"), "{shown}{error}");
 }
 
 #[test]
@@ -60,20 +61,19 @@ fn an_existing_result_is_replaced_only_with_force() {
     let (out, url) = (tempfile::tempdir().unwrap(), api(partial()));
     let mine = out.path().join("rows-output.csv");
     std::fs::write(&mine, "mine").unwrap();
-    let output = results(&url, out.path(), &[]);
-    assert_eq!(output.status.code(), Some(1));
-    assert!(text(&output.stderr).contains("rows-output.csv` exists already"), "{}", text(&output.stderr));
+    let (_, error) = results(1, &url, out.path(), &[]);
+    assert!(error.contains("rows-output.csv` exists already"), "{error}");
     assert_eq!(names_in(out.path()), ["rows-output.csv"], "nothing is fetched half");
     assert_eq!(std::fs::read_to_string(&mine).unwrap(), "mine");
-    assert_eq!(results(&url, out.path(), &["--force"]).status.code(), Some(0));
+    results(0, &url, out.path(), &["--force"]);
     assert_eq!(std::fs::read_to_string(&mine).unwrap(), "a,b\n1,2\n");
 }
 
 #[test]
 fn with_json_the_last_line_lists_the_saved_files() {
     let out = tempfile::tempdir().unwrap();
-    let output = results(&api(partial()), out.path(), &["--json"]);
-    let lines: Vec<Value> = text(&output.stdout).lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let (shown, _) = results(0, &api(partial()), out.path(), &["--json"]);
+    let lines = json_lines(&shown);
     assert!(lines[..lines.len() - 1].iter().all(|line| line["event"] == "download"), "{lines:?}");
     let last = lines.last().unwrap();
     assert_eq!((&last["jobGuid"], &last["attempt"]), (&json!(GUID), &json!(1)));
@@ -81,20 +81,18 @@ fn with_json_the_last_line_lists_the_saved_files() {
     let seen: Vec<_> = files.iter().map(|file| (file["kind"].as_str().unwrap(), file["bytes"].as_u64())).collect();
     assert_eq!(seen, [("failedRows", Some(50)), ("output", Some(8)), ("manifest", Some(2))]);
     assert_eq!(files[1]["path"], out.path().join("rows-output.csv").to_str().unwrap());
-    assert!(!text(&output.stdout).contains("secret"));
+    assert!(!shown.contains("secret"));
 }
 
 #[test]
 fn the_error_for_a_job_without_results_says_what_to_do() {
     let out = tempfile::tempdir().unwrap();
-    let running = results(&api(job("running", None, 1, 0)), out.path(), &[]);
-    assert_eq!(running.status.code(), Some(1));
-    let said = text(&running.stderr);
-    assert!(said.contains("job_active") && said.contains(&format!("rowmill job {GUID} --watch")), "{said}");
-    let none = results(&api(job("failed", None, 1, 0)), out.path(), &[]);
-    assert_eq!(none.status.code(), Some(1));
-    assert!(text(&none.stderr).contains("no_results"), "{}", text(&none.stderr));
-    assert_eq!(results(&api(partial()), out.path(), &["--only", "everything"]).status.code(), Some(2));
+    let (_, running) = results(1, &api(job("running", None, 1, 0)), out.path(), &[]);
+    let hint = format!("rowmill job {GUID} --watch");
+    assert!(running.contains("job_active") && running.contains(&hint), "{running}");
+    let (_, none) = results(1, &api(job("failed", None, 1, 0)), out.path(), &[]);
+    assert!(none.contains("no_results"), "{none}");
+    results(2, &api(partial()), out.path(), &["--only", "everything"]);
 }
 
 #[test]
@@ -152,7 +150,7 @@ fn a_run_that_cannot_fetch_its_results_still_shows_the_job() {
 fn the_job_is_the_last_line_of_a_run_that_fetches_results() {
     let (out, url) = (tempfile::tempdir().unwrap(), api(partial()));
     let output = run(&url, "a\n1\n2\n", &["--json", "--results", out.path().to_str().unwrap()]);
-    let lines: Vec<Value> = text(&output.stdout).lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let lines = json_lines(&text(&output.stdout));
     let [.., before, last] = &lines[..] else { panic!("{lines:?}") };
     assert_eq!((&before["event"], before["files"].as_array().unwrap().len()), (&json!("results"), 3));
     assert_eq!(last["status"], "completed");
