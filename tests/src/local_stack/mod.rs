@@ -183,6 +183,18 @@ impl LocalStack {
         job["jobGuid"].as_str().expect("a jobGuid").to_owned()
     }
 
+    /// Creates a job over a file and waits for its end.
+    pub async fn run(&self, job_type: &str, file_guid: &str, params: Value) -> (String, Value) {
+        self.run_from(&json!({ "jobType": job_type, "fileGuid": file_guid, "params": params })).await
+    }
+
+    /// Creates the job that this body asks for and waits for its end.
+    pub async fn run_from(&self, body: &Value) -> (String, Value) {
+        let job = self.create_from(body).await;
+        let ended = self.ended(&job).await;
+        (job, ended)
+    }
+
     /// Asks for an action on a job, such as `cancel`. The job as the answer has it.
     pub async fn act(&self, job: &str, action: &str) -> Value {
         accepted(self.post(&format!("/api/jobs/{job}/{action}"))).await

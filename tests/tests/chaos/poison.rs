@@ -16,8 +16,7 @@ fn a_poison_item_fails_alone() {
             let _ = writeln!(csv, "{row},50,{}", if row == 77 { "abort" } else { "go on" });
         }
         let file = stack.upload("text/csv", csv).await;
-        let job = stack.create("hostile", &file, json!({})).await;
-        let ended = stack.ended(&job).await;
+        let (job, ended) = stack.run("hostile", &file, json!({})).await;
         assert_eq!((&ended["status"], &ended["outcome"]), (&json!("completed"), &json!("partial")), "{ended}");
         assert_eq!((&ended["itemsSucceeded"], &ended["itemsFailed"]), (&json!(119), &json!(1)), "{ended}");
 

@@ -20,8 +20,7 @@ fn each_attempt_publishes_an_event_at_its_start_and_at_its_end() {
         let body = json!({
             "jobType": "validate", "fileGuid": upload, "params": { "schema": schema }, "metadata": { "order": "4711" },
         });
-        let job = stack.create_from(&body).await;
-        let ended = stack.ended(&job).await;
+        let (job, ended) = stack.run_from(&body).await;
         stack.act(&job, "redrive").await;
         let again = stack.ended(&job).await;
 

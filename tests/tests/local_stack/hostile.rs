@@ -48,8 +48,7 @@ fn a_mapping_that_doubles_a_field_again_and_again_fails_its_rows_within_the_memo
     on_the_stack(async |stack| {
         let doubled = vec![json!({ "set": "a", "template": "{a}{a}" }); 31];
         let file = stack.upload("text/csv", "a\nx\n\"\"\n").await;
-        let job = stack.create("transform", &file, json!({ "mapping": doubled })).await;
-        let ended = stack.ended(&job).await;
+        let (job, ended) = stack.run("transform", &file, json!({ "mapping": doubled })).await;
         assert_eq!(
             (&ended["status"], &ended["itemsSucceeded"], &ended["itemsFailed"]),
             (&json!("completed"), &json!(1), &json!(1))

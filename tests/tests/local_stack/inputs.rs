@@ -1,20 +1,11 @@
 //! Jobs without a file: items in the request, and a job type without input.
 
-use acceptance::local_stack::{LocalStack, accepted, answer, refused};
+use acceptance::local_stack::{accepted, answer, refused};
 use reqwest::StatusCode;
 use serde_json::{Value, json};
 
+use crate::results::result;
 use crate::stack::on_the_stack;
-
-/// The text of a file of a job's results.
-async fn result(stack: &LocalStack, job: &str, name: &str) -> String {
-    let (status, results) = answer(stack.get(&format!("/api/jobs/{job}/results"))).await;
-    assert_eq!(status, StatusCode::OK, "{results}");
-    let files = results["files"].as_array().expect("files");
-    let file = files.iter().find(|file| file["name"] == name).unwrap_or_else(|| panic!("no {name} in {results}"));
-    let response = stack.presigned("GET", file["url"].as_str().expect("a URL")).send().await.expect("the file");
-    response.text().await.expect("text")
-}
 
 #[test]
 fn a_thousand_items_of_a_request_are_a_job_with_results_and_a_redrive() {
@@ -25,8 +16,7 @@ fn a_thousand_items_of_a_request_are_a_job_with_results_and_a_redrive() {
         let schema = json!({ "properties": { "id": { "type": "integer" } } });
         let params = json!({ "dataset": "inline", "key": "id", "schema": schema });
         let body = json!({ "jobType": "import", "items": items, "params": params });
-        let job = stack.create_from(&body).await;
-        let ended = stack.ended(&job).await;
+        let (job, ended) = stack.run_from(&body).await;
         assert_eq!((&ended["itemsSucceeded"], &ended["itemsFailed"]), (&json!(998), &json!(2)), "{ended}");
         assert_eq!(ended["fileGuid"], Value::Null);
         let rows: Vec<Value> = stack.failed_items(&job).await.iter().map(|item| item["row"].clone()).collect();
@@ -53,8 +43,7 @@ const REPORT: &str = "def handler(event, context):\n    outputs = [{'itemIdentif
 fn a_job_type_without_input_calls_its_target_once() {
     on_the_stack(async |stack| {
         stack.create_python_function("report", REPORT).await;
-        let job = stack.create_from(&json!({ "jobType": "report", "params": { "month": 7 } })).await;
-        let ended = stack.ended(&job).await;
+        let (job, ended) = stack.run_from(&json!({ "jobType": "report", "params": { "month": 7 } })).await;
         assert_eq!((&ended["outcome"], &ended["itemCount"]), (&json!("succeeded"), &json!(1)), "{ended}");
         let output: Value = serde_json::from_str(&result(stack, &job, "outputs.jsonl").await).expect("one line");
         assert_eq!(output, json!({ "row": 1, "record": {}, "params": { "month": 7 } }));

@@ -12,8 +12,7 @@ use crate::stack::on_the_stack;
 fn an_import_writes_every_character_into_the_records_table() {
     on_the_stack(async |stack| {
         let file = stack.upload("text/csv", files::unicode_csv()).await;
-        let job = stack.create("import", &file, json!({ "dataset": "characters", "key": "codepoint" })).await;
-        let ended = stack.ended(&job).await;
+        let (job, ended) = stack.run("import", &file, json!({ "dataset": "characters", "key": "codepoint" })).await;
         assert_eq!((&ended["status"], &ended["outcome"]), (&json!("completed"), &json!("succeeded")), "{ended}");
         assert_eq!((&ended["percent"], &ended["itemsSucceeded"]), (&json!(100), &json!(11_231)));
         assert_eq!(ended["message"], "Job complete");
@@ -29,8 +28,7 @@ fn a_hundred_thousand_rows_are_counted_exactly() {
     on_the_stack(async |stack| {
         let file = files::plain_csv(100_000);
         let upload = stack.upload("text/csv", file.clone()).await;
-        let job = stack.create("validate", &upload, json!({})).await;
-        let ended = stack.ended(&job).await;
+        let (job, ended) = stack.run("validate", &upload, json!({})).await;
         assert_eq!((&ended["itemsSucceeded"], &ended["itemsFailed"]), (&json!(100_000), &json!(0)), "{ended}");
         check_against_the_oracle(stack, &job, &file).await;
     });
@@ -54,8 +52,7 @@ fn bad_rows_fail_by_their_number_and_code_and_the_job_goes_on() {
         let schema = json!({ "type": "object", "properties": { "amount": { "type": "integer" } } });
         // Not all of it is text, so no text type will do for a body that passes through the gateway.
         let file = stack.upload("application/octet-stream", bytes.clone()).await;
-        let job = stack.create("validate", &file, json!({ "format": "csv", "schema": schema })).await;
-        let ended = stack.ended(&job).await;
+        let (job, ended) = stack.run("validate", &file, json!({ "format": "csv", "schema": schema })).await;
         assert_eq!((&ended["itemCount"], &ended["itemsFailed"]), (&json!(3001), &json!(5)), "{ended}");
         assert_eq!(ended["outcome"], "partial");
         let failed = stack.failed_items(&job).await;
@@ -78,8 +75,8 @@ fn bad_rows_fail_by_their_number_and_code_and_the_job_goes_on() {
 fn a_job_with_low_max_concurrency_completes() {
     on_the_stack(async |stack| {
         let file = stack.upload("text/csv", files::plain_csv(40_000)).await;
-        let job = stack.create_from(&json!({ "jobType": "validate", "fileGuid": file, "maxConcurrency": 3 })).await;
-        let ended = stack.ended(&job).await;
+        let (job, ended) =
+            stack.run_from(&json!({ "jobType": "validate", "fileGuid": file, "maxConcurrency": 3 })).await;
         assert_eq!((&ended["outcome"], &ended["itemsSucceeded"]), (&json!("succeeded"), &json!(40_000)), "{ended}");
         assert_eq!(stack.job_row(&job).await.recoveries(), 0, "each chunk was sent by the one before it");
     });
@@ -91,9 +88,8 @@ fn a_job_has_the_priority_of_its_request_and_a_redrive_keeps_it() {
         for (given, expected) in [("high", "high"), ("low", "low"), ("normal", "normal"), ("", "normal")] {
             let file = stack.upload("text/csv", "a,b\n1,1\n2\n").await;
             let priority = if given.is_empty() { Value::Null } else { json!(given) };
-            let job =
-                stack.create_from(&json!({ "jobType": "validate", "fileGuid": file, "priority": priority })).await;
-            let ended = stack.ended(&job).await;
+            let (job, ended) =
+                stack.run_from(&json!({ "jobType": "validate", "fileGuid": file, "priority": priority })).await;
             assert_eq!((&ended["priority"], &ended["itemsFailed"]), (&json!(expected), &json!(1)), "{ended}");
             assert_eq!(stack.act(&job, "redrive").await["priority"], expected);
             let ended = stack.ended(&job).await;
@@ -107,8 +103,7 @@ fn an_empty_file_and_a_header_alone_complete() {
     on_the_stack(async |stack| {
         for bytes in ["", "a,b,c\n"] {
             let file = stack.upload("text/csv", bytes).await;
-            let job = stack.create("validate", &file, json!({})).await;
-            let ended = stack.ended(&job).await;
+            let (job, ended) = stack.run("validate", &file, json!({})).await;
             let shown = [&ended["status"], &ended["outcome"], &ended["itemCount"]];
             assert_eq!(shown, [&json!("completed"), &json!("empty"), &json!(0)], "{ended}");
             let (_, page) = answer(stack.get("/api/jobs?outcome=empty&limit=100")).await;

@@ -63,8 +63,7 @@ fn a_corrected_file_that_does_not_fit_is_refused_with_the_reason() {
     on_the_stack(async |stack| {
         let schema = json!({ "type": "object", "properties": { "amount": { "type": "integer" } } });
         let file = stack.upload("text/csv", file_with_bad_rows()).await;
-        let job = stack.create("validate", &file, json!({ "schema": schema })).await;
-        let ended = stack.ended(&job).await;
+        let (job, ended) = stack.run("validate", &file, json!({ "schema": schema })).await;
         let cases = [
             ("amount,id,row\n10,10,10\n", "invalid_corrected_file"),
             ("id,amount,row\n10,10,10\n10,10,10\n", "invalid_corrected_file"),
@@ -89,8 +88,7 @@ fn a_corrected_file_that_was_replaced_after_its_upload_is_refused() {
     on_the_stack(async |stack| {
         let schema = json!({ "type": "object", "properties": { "amount": { "type": "integer" } } });
         let file = stack.upload("text/csv", "id,amount\n1,bad\n").await;
-        let job = stack.create("validate", &file, json!({ "schema": schema })).await;
-        let ended = stack.ended(&job).await;
+        let (job, ended) = stack.run("validate", &file, json!({ "schema": schema })).await;
         let corrected = stack.upload("text/csv", "id,amount,row\n1,1,1\n").await;
         stack.drop_file(&format!("uploads/{corrected}"), "id,amount,row\n1,2,1\n", &[]).await;
         let request = stack.post(&format!("/api/jobs/{job}/redrive")).json(&json!({ "fileGuid": corrected }));

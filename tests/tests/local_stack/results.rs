@@ -29,6 +29,13 @@ pub async fn results(stack: &LocalStack, job: &str) -> (Value, Vec<(String, Vec<
     (results, files)
 }
 
+/// The text of one file of a job's results.
+pub async fn result(stack: &LocalStack, job: &str, name: &str) -> String {
+    let (shown, files) = results(stack, job).await;
+    let file = files.into_iter().find(|(file, _)| file == name).unwrap_or_else(|| panic!("no {name} in {shown}"));
+    String::from_utf8(file.1).expect("text")
+}
+
 #[test]
 fn five_thousand_failed_rows_of_two_hundred_thousand_are_in_the_file_once_and_in_order() {
     on_the_stack(async |stack| {
@@ -37,8 +44,7 @@ fn five_thousand_failed_rows_of_two_hundred_thousand_are_in_the_file_once_and_in
             let _ = if row % 40 == 0 { writeln!(csv, "{row}") } else { writeln!(csv, "{row},a") };
         }
         let file = stack.upload("application/octet-stream", gzip(csv.as_bytes())).await;
-        let job = stack.create("validate", &file, json!({ "format": "csv" })).await;
-        let ended = stack.ended(&job).await;
+        let (job, ended) = stack.run("validate", &file, json!({ "format": "csv" })).await;
         assert_eq!((&ended["itemCount"], &ended["itemsFailed"]), (&json!(200_000), &json!(5000)), "{ended}");
         let (all, files) = results(stack, &job).await;
         assert_eq!((files.len(), files[0].0.as_str()), (1, "failed-rows.csv"));
@@ -91,11 +97,10 @@ fn a_transformed_file_keeps_the_row_order_in_every_charset() {
         let utf16: Vec<u8> = "\u{feff}".encode_utf16().chain(csv.encode_utf16()).flat_map(u16::to_le_bytes).collect();
         let file = stack.upload("application/octet-stream", utf16).await;
         let mapping = json!([{ "set": "name", "template": "{last}, {first}" }, { "drop": "last" }]);
-        let job = stack.create("transform", &file, json!({ "format": "csv", "mapping": mapping })).await;
-        let ended = stack.ended(&job).await;
+        let (job, ended) = stack.run("transform", &file, json!({ "format": "csv", "mapping": mapping })).await;
         assert_eq!(ended["outcome"], "succeeded", "{ended}");
         let (_, files) = results(stack, &job).await;
-        let text = String::from_utf8(files[0].1.clone()).unwrap();
+        let text = str::from_utf8(&files[0].1).unwrap();
         let mut expected = String::from("first,name\n");
         for row in 1..=1500 {
             let _ = writeln!(expected, "Jürgen {row},\"Müller, Jürgen {row}\"");

@@ -15,8 +15,7 @@ const ROWS: u64 = 300;
 /// What a job over this type came to: its outcome, and how many of its rows succeeded.
 async fn job(stack: &LocalStack, job_type: &str) -> Value {
     let file = stack.upload("text/csv", files::plain_csv(ROWS)).await;
-    let job = stack.create(job_type, &file, json!({})).await;
-    let ended = stack.ended(&job).await;
+    let (_, ended) = stack.run(job_type, &file, json!({})).await;
     json!([ended["outcome"], ended["itemsSucceeded"], ended["itemsFailed"]])
 }
 

@@ -4,15 +4,15 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use acceptance::files;
-use acceptance::local_stack::{LocalStack, answer, until};
+use acceptance::local_stack::{LocalStack, until};
 use aws_config::SdkConfig;
-use reqwest::StatusCode;
 use rowmill::aws::{Target, sdk_config};
 use rowmill_api::webhook_key;
 use rowmill_aws::adapters::secrets_manager::{Secret, SecretValues, StoredSecret};
 use serde_json::{Value, json};
 
 use crate::quotas::operate;
+use crate::results::results;
 use crate::service::SERVICE;
 use crate::stack::on_the_stack;
 
@@ -92,20 +92,17 @@ fn a_function_in_python_is_a_job_type_with_outputs() {
         stack.create_python_function("measure", example).await;
         let without = [3, 700, 1200];
         let file = stack.upload("text/csv", rows_without_names(1200, &without)).await;
-        let job = stack.create("measure", &file, json!({ "anything": "goes" })).await;
-        let ended = stack.ended(&job).await;
+        let (job, ended) = stack.run("measure", &file, json!({ "anything": "goes" })).await;
         assert_eq!((&ended["status"], &ended["outcome"]), (&json!("completed"), &json!("partial")), "{ended}");
         assert_eq!((&ended["itemsSucceeded"], &ended["itemsFailed"]), (&json!(1197), &json!(3)));
         let expected = without.map(|row| (row, "no_name".to_owned(), Some("name".to_owned())));
         assert_eq!(failures(stack, &job).await, expected);
 
-        let (status, results) = answer(stack.get(&format!("/api/jobs/{job}/results"))).await;
-        assert_eq!(status, StatusCode::OK, "{results}");
-        let files = results["files"].as_array().expect("files");
-        let outputs = files.iter().find(|file| file["kind"] == "output").expect("outputs");
-        assert_eq!((&outputs["name"], &outputs["items"]), (&json!("outputs.jsonl"), &json!(1197)));
-        let response = stack.presigned("GET", outputs["url"].as_str().expect("a URL")).send().await.expect("the file");
-        let text = response.text().await.expect("text");
+        let (shown, files) = results(stack, &job).await;
+        let shown = shown["files"].as_array().expect("files").iter().find(|file| file["kind"] == "output");
+        assert_eq!(shown.expect("outputs")["items"], 1197);
+        let (_, outputs) = files.iter().find(|(name, _)| name == "outputs.jsonl").expect("outputs");
+        let text = str::from_utf8(outputs).expect("text");
         let lengths: Vec<u64> = text
             .lines()
             .map(|line| serde_json::from_str::<Value>(line).expect("JSON")["length"].as_u64().expect("a length"))
@@ -121,8 +118,7 @@ fn a_row_on_which_a_function_throws_fails_alone() {
         stack.create_python_function("fragile", FRAGILE).await;
         let bad = [1, 2, 250, 800];
         let file = stack.upload("text/csv", rows_without_names(800, &bad)).await;
-        let job = stack.create("fragile", &file, json!({})).await;
-        let ended = stack.ended(&job).await;
+        let (job, ended) = stack.run("fragile", &file, json!({})).await;
         assert_eq!((&ended["itemsSucceeded"], &ended["itemsFailed"]), (&json!(796), &json!(4)), "{ended}");
         assert_eq!(failures(stack, &job).await, bad.map(|row| (row, "target_failed".to_owned(), None)));
     });
@@ -132,8 +128,7 @@ fn a_row_on_which_a_function_throws_fails_alone() {
 fn a_webhook_is_called_with_signed_batches() {
     on_the_stack(async |stack| {
         let file = stack.upload("text/csv", files::plain_csv(2000)).await;
-        let job = stack.create("notify", &file, json!({})).await;
-        let ended = stack.ended(&job).await;
+        let (job, ended) = stack.run("notify", &file, json!({})).await;
         // The amount is `row * 7 % 1000`.
         assert_eq!((&ended["itemsSucceeded"], &ended["itemsFailed"]), (&json!(1998), &json!(2)), "{ended}");
         let expected = [1000, 2000].map(|row| (row, "nothing_to_pay".to_owned(), None));
@@ -211,8 +206,7 @@ fn false_answers_and_redirects_into_private_networks_fail_the_items_and_end_the_
         let file = stack.upload("text/csv", files::plain_csv(300)).await;
         for (job_type, path, code) in [("lying", "/lie", "bad_answer"), ("redirecting", "/redirect", "target_refused")]
         {
-            let job = stack.create(job_type, &file, json!({})).await;
-            let ended = stack.ended(&job).await;
+            let (job, ended) = stack.run(job_type, &file, json!({})).await;
             assert_eq!((&ended["status"], &ended["outcome"]), (&json!("completed"), &json!("failed")), "{ended}");
             let codes = failures(stack, &job).await.into_iter().fold(BTreeMap::new(), |mut codes, (_, code, _)| {
                 *codes.entry(code).or_insert(0) += 1;
