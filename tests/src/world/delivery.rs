@@ -69,6 +69,13 @@ impl World {
         }
     }
 
+    /// Takes all messages off the items queue and delivers so many of them. All of them, in their order.
+    pub async fn process_first(&self, delivered: usize) -> Vec<ChunkMessage> {
+        let chunks = self.chunks.take();
+        self.process_all(&chunks[..delivered]).await;
+        chunks
+    }
+
     /// Takes all messages off the items queue and delivers them.
     pub async fn process_queued(&self) {
         self.process_all(&self.chunks.take()).await;

@@ -160,6 +160,17 @@ impl Tab {
         let _: Value = self.value(&format!("{find}.click()")).await;
     }
 
+    /// Waits for this state of the job that is shown.
+    pub async fn job_is(&self, state: &str) {
+        self.until(&format!("document.querySelector('job-page state-badge')?.textContent === '{state}'")).await;
+    }
+
+    /// Starts the job of the form, and waits until it has completed.
+    pub async fn completes_job(&self) {
+        self.press("Start job").await;
+        self.job_is("completed").await;
+    }
+
     /// Writes into the control with this label, as by typing.
     pub async fn write(&self, label: &str, text: &str) {
         let find = labelled(label);

@@ -24,7 +24,7 @@ fn three_hundred_failed_rows_are_corrected_on_the_page_and_run_again() {
         let (text, params) = people();
         let job = job_over(stack, text, "people.csv", "import", params).await;
         let tab = chromium.tab(&job_page(stack, &job)).await;
-        tab.until("document.querySelector('job-page state-badge')?.textContent === 'some failed'").await;
+        tab.job_is("some failed").await;
         tab.until("document.querySelectorAll('failed-rows tbody tr').length === 50").await;
         // The wrong cell is marked, and told to a screen reader.
         let marked: Vec<String> =
@@ -54,7 +54,7 @@ fn three_hundred_failed_rows_are_corrected_on_the_page_and_run_again() {
         }
         tab.sees("300 of 300 failed rows corrected").await;
         tab.press("Redrive with corrections").await;
-        tab.until("document.querySelector('job-page state-badge')?.textContent === 'completed'").await;
+        tab.job_is("completed").await;
         assert_eq!(figures(&tab).await, ["900 of 900", "900", "0", "0"]);
         let shown = stack.job(&job).await;
         assert_eq!((&shown["attempt"], &shown["itemsSucceeded"]), (&json!(2), &json!(900)));
@@ -86,7 +86,7 @@ fn a_row_of_json_is_corrected_as_text_and_others_keep_their_failure() {
         let attempt =
             "[...document.querySelectorAll('.figures dt')].findIndex(label => label.textContent === 'Attempt')";
         tab.until(&format!("document.querySelectorAll('.figures dd')[{attempt}].textContent === '2'")).await;
-        tab.until("document.querySelector('job-page state-badge')?.textContent === 'some failed'").await;
+        tab.job_is("some failed").await;
         assert_eq!(figures(&tab).await, ["3 of 3", "2", "1", "0"]);
     });
 }

@@ -34,7 +34,7 @@ fn a_job_is_cancelled_on_the_page() {
         let mut body = long_job(&file, "cancelled");
         body["metadata"] = json!({ "fileName": "long.csv" });
         let (tab, job) = follow(stack, &chromium, &body).await;
-        tab.until("document.querySelector('job-page state-badge')?.textContent === 'running'").await;
+        tab.job_is("running").await;
         tab.until("document.querySelector('.mode').textContent === 'Live'").await;
         let in_flight = |chunks| format!("document.querySelector('.chunks-in-flight dd').textContent === '{chunks}'");
         tab.until(&in_flight(1)).await;
@@ -44,7 +44,7 @@ fn a_job_is_cancelled_on_the_page() {
         tab.until("!document.querySelector('dialog[open]')").await;
         tab.press("Cancel job").await;
         let _: Value = tab.value("document.querySelector('dialog .filled').click()").await;
-        tab.until("document.querySelector('job-page state-badge')?.textContent === 'cancelled'").await;
+        tab.job_is("cancelled").await;
         tab.until(&in_flight(0)).await;
         let shown = stack.job(&job).await;
         assert_eq!(shown["status"], "cancelled", "{shown}");
@@ -62,17 +62,17 @@ fn a_job_is_paused_and_resumed_on_the_page() {
         let file = stack.upload("text/csv", rows(30_000)).await;
         let body = long_job(&file, "paused");
         let (tab, job) = follow(stack, &chromium, &body).await;
-        tab.until("document.querySelector('job-page state-badge')?.textContent === 'running'").await;
+        tab.job_is("running").await;
         tab.press("Pause").await;
-        tab.until("document.querySelector('job-page state-badge')?.textContent === 'paused'").await;
+        tab.job_is("paused").await;
         let (status, _) = acceptance::local_stack::answer(stack.post(&format!("/api/jobs/{job}/resume"))).await;
         assert_eq!(status, 202);
         // Somebody else has resumed it: the stack says so.
-        tab.until("document.querySelector('job-page state-badge')?.textContent === 'running'").await;
+        tab.job_is("running").await;
         tab.press("Pause").await;
-        tab.until("document.querySelector('job-page state-badge')?.textContent === 'paused'").await;
+        tab.job_is("paused").await;
         tab.press("Resume").await;
-        tab.until("document.querySelector('job-page state-badge')?.textContent === 'completed'").await;
+        tab.job_is("completed").await;
         assert_eq!(figures(&tab).await[0], "30,000 of 30,000");
     });
 }
@@ -83,7 +83,7 @@ fn a_page_that_lost_its_connection_goes_on_when_it_is_back() {
         let file = stack.upload("text/csv", rows(30_000)).await;
         let body = long_job(&file, "lost");
         let (tab, job) = follow(stack, &chromium, &body).await;
-        tab.until("document.querySelector('job-page state-badge')?.textContent === 'running'").await;
+        tab.job_is("running").await;
         let gone = std::time::Instant::now();
         tab.offline(true).await;
         tab.sees("The connection is lost.").await;
@@ -92,7 +92,7 @@ fn a_page_that_lost_its_connection_goes_on_when_it_is_back() {
         tab.until("document.querySelector('.mode').textContent === 'No connection'").await;
         stack.ended(&job).await;
         tab.offline(false).await;
-        tab.until("document.querySelector('job-page state-badge')?.textContent === 'completed'").await;
+        tab.job_is("completed").await;
         // A request from before may fail only now; the page then asks once more.
         tab.until("!document.querySelector('.lost').checkVisibility()").await;
         assert_eq!(figures(&tab).await[0], "30,000 of 30,000");
@@ -120,7 +120,7 @@ fn a_closed_live_connection_is_opened_again_with_its_subscription_and_an_older_s
         let _: Value = tab.value("sockets[0].close(), null").await;
         tab.until("sockets[1].got.some(({type}) => type === 'progress')").await;
         assert_eq!(tab.value::<String>("document.querySelector('.mode').textContent").await, "Live");
-        tab.until("document.querySelector('job-page state-badge')?.textContent === 'completed'").await;
+        tab.job_is("completed").await;
         // A message that was on its way for long.
         let late = "(late => (sockets[1].dispatchEvent(new MessageEvent('message', {data: JSON.stringify(late)})), late.job.version))\
                     (sockets[0].got.find(({type}) => type === 'snapshot'))";
@@ -187,8 +187,7 @@ fn a_gateway_serves_the_page_too() {
         let tab = chromium.tab(&format!("{}/#/new", stack.gateway_url().await)).await;
         tab.choose("Type", "validate").await;
         tab.choose_files(&[&crate::stack::data("unicode.csv")]).await;
-        tab.press("Start job").await;
-        tab.until("document.querySelector('job-page state-badge')?.textContent === 'completed'").await;
+        tab.completes_job().await;
         // The stack behind the gateway pushes.
         tab.until("document.querySelector('.mode').textContent === 'Live'").await;
         let job = job_over(stack, rows(3), "three.csv", "validate", json!({})).await;

@@ -358,7 +358,7 @@ fn a_new_job_keeps_what_was_written_and_starts_once() {
         tab.press("Start job").await;
         tab.until("document.querySelector('new-job .primary').disabled").await;
         tab.slow(-1.0).await;
-        tab.until("document.querySelector('job-page state-badge')?.textContent === 'completed'").await;
+        tab.job_is("completed").await;
         assert_eq!(tab.value::<u32>("asked.filter(one => one === 'POST /api/jobs').length").await, 1);
         assert!(!tab.value::<bool>(ASKS).await, "all is started");
     });

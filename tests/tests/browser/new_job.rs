@@ -25,8 +25,7 @@ fn a_file_is_uploaded_on_the_page_and_its_job_is_followed_to_the_end() {
         tab.write("Key", "codepoint").await;
         tab.sees("uploaded, 100%").await;
         let _: Value = tab.value(WATCH).await;
-        tab.press("Start job").await;
-        tab.until("document.querySelector('job-page state-badge')?.textContent === 'completed'").await;
+        tab.completes_job().await;
         assert_eq!(figures(&tab).await, ["11,231 of 11,231", "11,231", "0", "0"]);
         let percents: Vec<u8> = tab.value("window.percents").await;
         assert!(percents.is_sorted() && percents.last() == Some(&100), "{percents:?}");
@@ -78,8 +77,7 @@ fn a_job_has_the_priority_that_was_chosen_for_it() {
         tab.choose("Type", "validate").await;
         tab.press("Limits and priority").await;
         tab.choose("Priority", "high").await;
-        tab.press("Start job").await;
-        tab.until("document.querySelector('job-page state-badge')?.textContent === 'completed'").await;
+        tab.completes_job().await;
         let shown = "[...document.querySelectorAll('.facts dt')].find(one => one.textContent === 'Priority')\
                      ?.nextElementSibling.textContent";
         assert_eq!(tab.value::<String>(shown).await, "high");
@@ -102,8 +100,7 @@ fn a_job_type_without_input_is_started_without_a_file() {
         tab.until("document.querySelector('.files-panel').checkVisibility() === false").await;
         tab.until("document.querySelector('job-params details').checkVisibility() === false").await;
         let _: Value = tab.value("document.querySelector('#dry-run').click(), null").await;
-        tab.press("Start job").await;
-        tab.until("document.querySelector('job-page state-badge')?.textContent === 'completed'").await;
+        tab.completes_job().await;
         assert_eq!(figures(&tab).await, ["1 of 1", "1", "0", "0"]);
     });
 }
@@ -141,8 +138,7 @@ fn a_big_file_goes_in_parts_and_goes_on_after_a_pause() {
         tab.press("Resume").await;
         tab.sees("uploaded, 100%").await;
         tab.choose("Type", "validate").await;
-        tab.press("Start job").await;
-        tab.until("document.querySelector('job-page state-badge')?.textContent === 'completed'").await;
+        tab.completes_job().await;
         assert_eq!(figures(&tab).await[0], "70,000 of 70,000");
         std::fs::remove_file(path).expect("a file");
     });
@@ -188,8 +184,7 @@ fn a_page_that_is_loaded_again_sends_the_missing_parts_of_the_same_file_only() {
             assert_eq!(kept, json!([]), "nothing is left to resume");
 
             tab.choose("Type", "validate").await;
-            tab.press("Start job").await;
-            tab.until("document.querySelector('job-page state-badge')?.textContent === 'completed'").await;
+            tab.completes_job().await;
             assert_eq!(figures(&tab).await[0], "70,000 of 70,000");
             std::fs::remove_file(path).expect("a file");
         },

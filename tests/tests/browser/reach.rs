@@ -95,7 +95,7 @@ fn nothing_on_the_page_moves_while_counts_run() {
         let file = stack.upload("text/csv", text).await;
         let job = stack.create_from(&long_job(&file, "moves")).await;
         let tab = chromium.tab(&job_page(stack, &job)).await;
-        tab.until("document.querySelector('job-page state-badge')?.textContent === 'running'").await;
+        tab.job_is("running").await;
         // The browser's own measure: shifts that nobody caused by pressing something.
         let watch = "window.shifts = [], new PerformanceObserver(list => window.shifts.push(...list.getEntries().map(one => \
                      ({value: one.value, what: one.sources.map(source => source.node?.className ?? '').join()}))))\

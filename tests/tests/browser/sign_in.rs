@@ -21,8 +21,7 @@ async fn runs_a_job(tab: &Tab) {
     tab.press("New job").await;
     tab.choose("Type", "validate").await;
     tab.choose_files(&[&data("unicode.csv")]).await;
-    tab.press("Start job").await;
-    tab.until("document.querySelector('job-page state-badge')?.textContent === 'completed'").await;
+    tab.completes_job().await;
 }
 
 /// The jobs in the list.

@@ -65,8 +65,7 @@ async fn items_that_a_stopped_job_did_not_process_are_a_file_for_another_job() {
     let world = World::new(chunks_of(1));
     let job = import(&world).await;
     world.split().await;
-    let chunks = world.chunks.take();
-    world.process_all(&chunks[..2]).await;
+    let chunks = world.process_first(2).await;
     world.cancel(job).await;
     world.process_all(&chunks[2..]).await;
     let shown = world.run_and_show(job).await;

@@ -21,8 +21,7 @@ use crate::{chunks_of, split, split_with};
 #[tokio::test]
 async fn a_paused_job_drops_its_chunks_and_a_resume_sends_those_that_are_missing() {
     let (world, job) = split(1, 150).await;
-    let chunks = world.chunks.take();
-    world.process_all(&chunks[..40]).await;
+    let chunks = world.process_first(40).await;
     let paused = world.pause(job).await;
     assert_eq!((paused.status, world.show(job).await.stage), (Status::Paused, Stage::Paused.into()));
     assert_eq!(world.pause(job).await, paused, "pausing it again changes nothing");
@@ -127,8 +126,7 @@ async fn a_resume_that_dies_anywhere_is_completed_by_the_sweep_or_the_next_reque
 async fn a_run_that_sends_the_missing_chunks_can_die_at_every_call() {
     at_every_call(async |call, death| {
         let (world, job) = split(1, 130).await;
-        let chunks = world.chunks.take();
-        world.process_all(&chunks[..70]).await;
+        let chunks = world.process_first(70).await;
         world.pause(job).await;
         world.process_all(&chunks[70..]).await;
         world.resume(job).await;
@@ -237,8 +235,7 @@ async fn the_deadline_of_a_paused_job_goes_on() {
 #[tokio::test]
 async fn a_paused_job_can_be_cancelled() {
     let (world, job) = split(2, 9).await;
-    let chunks = world.chunks.take();
-    world.process_all(&chunks[..2]).await;
+    let chunks = world.process_first(2).await;
     world.pause(job).await;
     world.process_all(&chunks[2..]).await;
     assert_eq!(world.cancel(job).await.status, Status::Cancelling);

@@ -20,8 +20,7 @@ use crate::{chunks_of, split, split_with};
 #[tokio::test]
 async fn a_cancelled_job_keeps_its_processed_items_and_lists_the_rest_as_skipped() {
     let (world, job) = split(2, 9).await;
-    let chunks = world.chunks.take();
-    world.process_all(&chunks[..2]).await;
+    let chunks = world.process_first(2).await;
     let cancelled = world.cancel(job).await;
     assert_eq!(cancelled.status, Status::Cancelling);
     assert_eq!(world.canceller.cancel(&World::owner(), job).await.unwrap(), cancelled, "changes nothing");

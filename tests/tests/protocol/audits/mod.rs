@@ -102,8 +102,7 @@ async fn a_cancelled_job_is_proved_whether_its_chunks_were_skipped_with_marks_or
     let world = World::new(chunks_of(1));
     let job = created(&world).await;
     world.split().await;
-    let chunks = world.chunks.take();
-    world.process_all(&chunks[..10]).await;
+    let chunks = world.process_first(10).await;
     world.cancel(job).await;
     world.process_all(&chunks[60..]).await;
     agrees(&world, job, AuditVerdict::Active).await;

@@ -24,8 +24,7 @@ async fn the_unprocessed_rows_of_a_stopped_job_are_a_file_for_another_job() {
         let job = world.create("import", file, json!({ "format": "csv", "dataset": "d", "key": "id" })).await.unwrap();
         // Some of the 24 chunks are done, one is stopped midway, and the others are skipped.
         world.split().await;
-        let chunks = world.chunks.take();
-        world.process_all(&chunks[..10]).await;
+        let chunks = world.process_first(10).await;
         world.cancel(job.job_guid).await;
         world.process_all(&chunks[10..]).await;
         world.run_through_crashes(TIMES[1]).await;
