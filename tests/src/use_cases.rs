@@ -14,10 +14,12 @@ use dead_letter::settle::DeadLetters;
 use job_status::items::ItemPages;
 use job_status::limits::AUDIT_LIMITS;
 use job_status::results::JobResults;
-use process_items::good_runs::GoodRuns;
+use process_items::lane::LaneHold;
+use process_items::open_chunk::ChunkPorts;
 use process_items::prepared::PreparedJobs;
 use process_items::process::ChunkProcessor;
-use process_items::run::RunLimits;
+use process_items::reports::RunReports;
+use process_items::run::{RunLimits, Runs};
 use redrive_job::redrive::{RedriveLimits, Redriver};
 use rowmill_api::owner_priorities::OwnerPriorities;
 use rowmill_core::items::audit::Auditor;
@@ -137,7 +139,7 @@ impl Default for Limits {
                 backoff: Duration::from_millis(10),
                 margin: Duration::from_secs(2),
                 item_timeout: Duration::from_secs(20),
-                poison_max: 2,
+                passed_over_max: 2,
                 output_max_bytes: 1 << 20,
             },
             unprocessed_max_bytes: 1 << 20,
@@ -267,23 +269,13 @@ impl UseCases {
     pub fn processor(&self) -> ChunkProcessor {
         let Ports { jobs, objects, chunks, isolated, lane_deliveries, batches, clock, entropy, .. } = self.routed();
         let prepared = PreparedJobs::new(Arc::clone(&jobs), self.job_types.clone(), Arc::clone(&batches));
-        let (steps, limits, type_limits) = (self.steps(), self.limits.run, self.type_limits.clone());
-        let (breaker, good_runs) = (self.breaker(), GoodRuns::default());
+        let (limits, type_limits) = (self.limits.run, self.type_limits.clone());
         ChunkProcessor {
-            jobs,
-            objects,
-            chunks,
-            isolated,
-            lane_deliveries,
-            steps,
-            breaker,
-            good_runs,
-            batches,
-            clock,
-            entropy,
-            prepared,
-            limits,
-            type_limits,
+            lane: LaneHold { deliveries: lane_deliveries, clock: Arc::clone(&clock) },
+            ports: ChunkPorts { jobs, objects, chunks, isolated, clock, entropy },
+            committer: self.steps().committer,
+            runs: Runs { prepared, batches, limits, type_limits },
+            reports: RunReports::new(self.breaker()),
         }
     }
 

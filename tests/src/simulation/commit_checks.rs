@@ -13,6 +13,7 @@ use rowmill_core::ports::{DeadLetters as _, Jobs as _};
 
 use super::checks::{Checked, ensure, now};
 use super::invariants::Invariants;
+use super::items::OUTAGE;
 use super::oracle::{JobRecord, Row, RowEnd};
 use super::trace::{chunk_name, job_name};
 
@@ -152,7 +153,8 @@ impl Invariants {
         let is_right = match (&row.keeps, code) {
             (Some(kept), code) => kept == code,
             (None, POISON) => deaths >= DEATHS_MAX,
-            (None, DEAD_LETTER) => {
+            // Given up with its chunk, or passed over in its isolated chunk.
+            (None, DEAD_LETTER | OUTAGE) => {
                 let letters = now(self.store.dead_letters(job, usize::MAX)).unwrap_or_default();
                 let about = |letter: &DeadLetter| {
                     let place = letter.chunk.map(|chunk| (letter.attempt, chunk.tally, chunk.index));

@@ -249,9 +249,10 @@ impl Run {
             let received = chunks.iter().map(|(message, redelivered)| (message, *redelivered));
             let invocation = ChunkInvocation::new(&processor, WATCH_MAX_AGE, received);
             let runs = chunks.iter().map(async |(message, redelivered)| {
+                let run = processor.process(message, *redelivered, deadline, &invocation);
                 reply(match message.lane {
-                    Some(_) => processor.process_on_lane(&receipt, message, *redelivered, deadline, &invocation).await,
-                    None => processor.process(message, *redelivered, deadline, &invocation).await,
+                    Some(_) => processor.lane.during(&receipt, deadline, run).await,
+                    None => run.await,
                 })
             });
             Reply::Each(join_all(runs).await)

@@ -7,9 +7,9 @@ use jiff::Timestamp;
 use rowmill_core::in_memory::InMemoryBreakers;
 use rowmill_core::model::breaker::{Breaker, BreakerLimits, BreakerState};
 use rowmill_core::model::ids::JobGuid;
-use rowmill_core::ports::{BreakerMoved, Breakers, Jobs, PortError};
+use rowmill_core::ports::{BreakerMoved, Breakers, PortError};
 
-use super::checks::{Checked, ensure, now};
+use super::checks::{Checked, ensure};
 use super::hub::{CallKind, Hub};
 use super::invariants::Invariants;
 use super::trace::{Brief, job_name};
@@ -78,14 +78,11 @@ impl Invariants {
         self.known().saw_open.insert(task);
     }
 
-    /// An invocation of `process-items` gives its message back, because its items still fail. So it must not have seen that
-    /// the breaker is open: then its deliveries would be used up by the outage, and its rows would fail.
-    pub fn may_give_back(&self, task: u64, job: JobGuid, attempt: u32, why: &str, at: Timestamp) -> Checked {
-        if !self.known().saw_open.remove(&task) || !why.contains("items still fail") {
-            return Ok(());
-        }
-        let row = now(self.store.job(job)).map_err(|error| error.to_string())?;
-        ensure(row.stop.is_some() || row.is_past(attempt), || {
+    /// An invocation of `process-items` gives its message back. If its items still fail, it must not have seen that the breaker is
+    /// open: then its deliveries would be used up by the outage, and its rows would fail.
+    pub fn may_give_back(&self, task: u64, job: JobGuid, why: &str, at: Timestamp) -> Checked {
+        let saw_open = self.known().saw_open.remove(&task);
+        ensure(!saw_open || !why.contains("items still fail"), || {
             format!("{}: a chunk returns to its queue at {at} although the breaker is open: {why}", job_name(job))
         })
     }

@@ -110,13 +110,13 @@ impl ItemProcessor for Simulated {
         }
         if self.outage.as_ref().is_some_and(|outage| outage.contains(&self.hub.now())) {
             self.invariants.reach("an item in the outage");
-            return Err(ItemError::transient("outage", "the target is down"));
+            return Err(ItemError::transient(OUTAGE, "the target is down"));
         }
         match kind {
             Kind::Slow(ms) => self.hub.sleep(Duration::from_millis(ms)).await,
             Kind::Bad => return Err(ItemError::permanent("bad_value", "a bad value").in_column("kind")),
             Kind::Transient(times) if self.fails_again(item, times) => {
-                return Err(ItemError::transient("outage", "temporarily unavailable"));
+                return Err(ItemError::transient(OUTAGE, "temporarily unavailable"));
             }
             _ => {}
         }
@@ -129,6 +129,9 @@ impl ItemProcessor for Simulated {
         Some(OutputFile { name, content_type, header: Some(OUTPUT_HEADER.to_owned()), gzip: false })
     }
 }
+
+/// The code of the transient error.
+pub const OUTAGE: &str = "outage";
 
 /// The first line of the output file.
 pub const OUTPUT_HEADER: &str = "output";

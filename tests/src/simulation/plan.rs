@@ -149,8 +149,8 @@ pub struct Plan {
     pub chunks_per_invocation: usize,
     /// Number of retries of a transient item in place.
     pub transient_retries: u32,
-    /// The maximum number of poison items in a chunk; a chunk with more is given up.
-    pub poison_max: u32,
+    /// The maximum number of items of a chunk that are passed over; a chunk with more is given up.
+    pub passed_over_max: u32,
     /// Maximum number of tallies one recovery reads.
     pub tallies_max: u32,
     /// The time without a sign of life after which a job is recovered. If it is shorter than the visibility timeout,
@@ -204,7 +204,7 @@ impl Plan {
             workers: rng.usize(1..=6),
             chunks_per_invocation: [1, 2, 4, 10][rng.usize(0..4)],
             transient_retries: rng.u32(0..=2),
-            poison_max: rng.u32(0..=2),
+            passed_over_max: rng.u32(0..=2),
             tallies_max: rng.u32(1..=3),
             stale: Duration::from_secs([25, 150, 150, 300][rng.usize(0..4)]),
             sweep_jobs_max: rng.usize(1..=5),

@@ -63,9 +63,9 @@ impl Run {
             self.world.invariants.reach(reply.place(invocation.function));
             let Reply::Failed(why) = reply else { continue };
             // Of several chunks, one may see that the breaker is open after another one has failed.
-            if let [(job, chunk)] = chunks[..] {
+            if let [(job, _)] = chunks[..] {
                 let at = self.world.hub.now();
-                self.world.hub.check(self.world.invariants.may_give_back(task, job, chunk.attempt, why, at));
+                self.world.hub.check(self.world.invariants.may_give_back(task, job, why, at));
             }
             // One failed call is an outage and must not count as a death of the current item. After two, the note that names
             // this item may have stayed.

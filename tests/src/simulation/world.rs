@@ -175,7 +175,7 @@ fn limits(plan: &Plan) -> Limits {
             backoff: Duration::from_millis(100),
             margin: MARGIN,
             item_timeout: ITEM_TIMEOUT,
-            poison_max: plan.poison_max,
+            passed_over_max: plan.passed_over_max,
             output_max_bytes: 1 << 20,
         },
         part_bytes: 100,

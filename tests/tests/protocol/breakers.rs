@@ -13,6 +13,7 @@ use dead_letter::settle::DeadMessage;
 use process_items::process::ChunkEnd;
 use rowmill_api::status::{PauseCode, PausedBy};
 use rowmill_core::model::breaker::{BreakerLimits, BreakerState};
+use rowmill_core::model::checkpoint::FAILURES_MAX;
 use rowmill_core::model::ids::JobGuid;
 use rowmill_core::model::job::states::Status;
 use rowmill_core::model::messages::DeliveryMode;
@@ -288,14 +289,15 @@ async fn an_isolated_chunk_does_not_use_up_its_deliveries_while_the_breaker_is_o
     world.dead_letters.settle("m1", &DeadMessage::Chunk(messages[0].clone())).await.unwrap();
     let isolated = world.isolated.take().remove(0);
     assert_eq!(isolated.delivery_mode, DeliveryMode::Isolated);
-    for _ in 0..10 {
+    for _ in 1..FAILURES_MAX {
         assert!(world.try_process(&isolated, true).await.is_err(), "it opens no breaker: its items may be the cause");
     }
     for message in &messages[1..3] {
         world.try_process(message, false).await.ok();
     }
     world.resume(jobs[0]).await;
-    assert_eq!(world.try_process(&isolated, true).await.unwrap(), ChunkEnd::Paused);
+    let end = world.try_process(&isolated, true).await.unwrap();
+    assert_eq!(end, ChunkEnd::Paused, "its item does not fail alone while the target is known to be down");
     mail.goes(false);
     world.clock.advance(PROBE);
     sweep_until_ended(&world, &jobs).await;

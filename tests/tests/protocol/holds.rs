@@ -74,8 +74,8 @@ impl Test {
     fn new() -> Self {
         let holding = Holding::default();
         let mut world = World::with_job_type(chunks_of(5), |_| Some(plain_type("holding", holding.clone())));
-        world.processor.batches = Arc::new(BatchThreads::new(Duration::from_millis(200)));
-        world.processor.clock = Arc::new(RealSleep(Arc::clone(&world.clock)));
+        world.processor.runs.batches = Arc::new(BatchThreads::new(Duration::from_millis(200)));
+        world.processor.ports.clock = Arc::new(RealSleep(Arc::clone(&world.clock)));
         Self { world, holding }
     }
 

@@ -91,12 +91,16 @@ async fn a_lane_is_held_until_the_invocation_has_ended_and_longer_if_it_fails() 
     let deadline = world.deadline_in(Duration::from_secs(90));
     let invocation = |message| Invocation::new(&world.processor, Duration::ZERO, [(message, false)]);
     let messages = world.lanes.take();
-    let end = world.processor.process_on_lane("r1", &messages[0], false, deadline, &invocation(&messages[0])).await;
+    let first = invocation(&messages[0]);
+    let run = world.processor.process(&messages[0], false, deadline, &first);
+    let end = world.processor.lane.during("r1", deadline, run).await;
     assert_eq!(end.unwrap(), ChunkEnd::Committed(one()));
     assert_eq!(world.lane_deliveries.take(), [("r1".to_owned(), Duration::from_secs(95))]);
 
     world.faults.plan_failure(0, Death::Before);
-    let end = world.processor.process_on_lane("r2", &messages[1], false, deadline, &invocation(&messages[1])).await;
+    let second = invocation(&messages[1]);
+    let run = world.processor.process(&messages[1], false, deadline, &second);
+    let end = world.processor.lane.during("r2", deadline, run).await;
     assert!(end.is_err(), "{end:?}");
     let held = [95, 540].map(|seconds| ("r2".to_owned(), Duration::from_secs(seconds)));
     assert_eq!(world.lane_deliveries.take(), held);
@@ -125,9 +129,9 @@ async fn a_chunk_that_was_sent_before_its_type_had_lanes_does_not_run_beside_the
 
     // The functions start anew with the setting.
     let with_lanes = self::world(TWO_LANES);
-    world.processor.type_limits = JobTypeLimits::parse(TWO_LANES).unwrap();
-    world.processor.chunks = std::sync::Arc::new(rowmill_core::sending::lane_router::LaneRouter {
-        limits: world.processor.type_limits.clone(),
+    world.processor.runs.type_limits = JobTypeLimits::parse(TWO_LANES).unwrap();
+    world.processor.ports.chunks = std::sync::Arc::new(rowmill_core::sending::lane_router::LaneRouter {
+        limits: world.processor.runs.type_limits.clone(),
         queue: world.chunks.clone(),
         lanes: with_lanes.lanes.clone(),
     });
@@ -152,7 +156,7 @@ async fn a_lane_that_a_type_no_longer_has_is_left() {
     world.validate_csv(csv(2)).await;
     world.split().await;
     let sent = world.lanes.take();
-    world.processor.type_limits = JobTypeLimits::parse(r#"{"validate": {"concurrency": 1}}"#).unwrap();
+    world.processor.runs.type_limits = JobTypeLimits::parse(r#"{"validate": {"concurrency": 1}}"#).unwrap();
     for message in sent {
         let expected = if message.lane == Some(1) { ChunkEnd::Rerouted } else { ChunkEnd::Committed(one()) };
         assert_eq!(world.process(&message, false).await, expected, "{message:?}");

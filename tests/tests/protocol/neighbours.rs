@@ -49,8 +49,8 @@ async fn split_in_ten() -> (World, JobGuid, Arc<Noted>, Vec<ChunkMessage>) {
     let mut world = World::new(chunks_of(5));
     let job = world.validate_csv(files::plain_csv(50)).await;
     world.split().await;
-    let noted = Arc::new(Noted { objects: world.processor.objects.clone(), ranges: Mutex::default() });
-    world.processor.objects = noted.clone();
+    let noted = Arc::new(Noted { objects: world.processor.ports.objects.clone(), ranges: Mutex::default() });
+    world.processor.ports.objects = noted.clone();
     let messages = world.chunks.take();
     assert_eq!(messages.len(), 10);
     (world, job, noted, messages)

@@ -18,8 +18,8 @@ const WATCH_MAX_AGE: Duration = Duration::from_secs(2);
 pub async fn handle(processor: &ChunkProcessor, batch: Batch<ChunkMessage>) -> Vec<String> {
     let received = batch.deliveries.iter().map(|delivery| (&delivery.message, delivery.receive_count > 1));
     let invocation = Invocation::new(processor, WATCH_MAX_AGE, received);
-    let time_left = batch.deadline.duration_since(processor.clock.now());
-    let time_left = Duration::try_from(time_left).unwrap_or_default().saturating_sub(processor.limits.margin / 4);
+    let time_left = batch.deadline.duration_since(processor.ports.clock.now());
+    let time_left = Duration::try_from(time_left).unwrap_or_default().saturating_sub(processor.runs.limits.margin / 4);
     let chunks = batch.deliveries.len().max(1);
     stream::iter(batch.deliveries)
         .map(|delivery| {
@@ -48,9 +48,10 @@ async fn process(
     let message = &delivery.message;
     let begun = Instant::now();
     let redelivered = delivery.receive_count > 1;
+    let run = processor.process(message, redelivered, deadline, invocation);
     let end = match message.lane {
-        Some(_) => processor.process_on_lane(&delivery.receipt, message, redelivered, deadline, invocation).await?,
-        None => processor.process(message, redelivered, deadline, invocation).await?,
+        Some(_) => processor.lane.during(&delivery.receipt, deadline, run).await?,
+        None => run.await?,
     };
     if let ChunkEnd::Committed(_) = end {
         metrics::time(Metric::ChunkDuration, begun.elapsed());

@@ -31,8 +31,8 @@ impl Invocation {
         let messages = received.iter().map(|(message, _)| *message);
         let first_deliveries = received.iter().filter(|(_, redelivered)| !redelivered).map(|(message, _)| *message);
         Self {
-            watch: JobWatch::new(Arc::clone(&processor.jobs), Arc::clone(&processor.clock), max_age),
-            commits: JointCommits::new(&processor.steps.committer, messages),
+            watch: JobWatch::new(Arc::clone(&processor.ports.jobs), Arc::clone(&processor.ports.clock), max_age),
+            commits: JointCommits::new(&processor.committer, messages),
             neighbours: Neighbours::of(first_deliveries),
         }
     }

@@ -9,6 +9,7 @@ use jiff::Timestamp;
 use rowmill_core::items::input::{InputError, InputItem};
 use rowmill_core::model::checkpoint::Checkpoint;
 use rowmill_core::model::ids::JobGuid;
+use rowmill_core::model::lanes::JobTypeLimits;
 use rowmill_core::model::run_output::{ItemOutput, RunOutput};
 use rowmill_core::model::tally::Counts;
 use rowmill_core::ports::processor::{Item, ItemError, ItemOutcome};
@@ -17,7 +18,10 @@ use rowmill_core::text::Record;
 use serde_json::Value;
 
 pub use crate::limits::RunLimits;
-use crate::prepared::Prepared;
+use crate::open_chunk::{ChunkPorts, Delivery};
+use crate::plan::Conclusion;
+use crate::prepared::{Prepared, PreparedJobs};
+use crate::process::ChunkEnd;
 use crate::watch::JobWatch;
 
 /// The outcomes of a chunk's items, in their order. The items in front are done.
@@ -36,9 +40,9 @@ impl Progress {
         Self { done: checkpoint.done, counts: checkpoint.counts, run_output }
     }
 
-    /// Whether the run ended early because the job was stopped.
-    pub const fn is_stopped(&self) -> bool {
-        self.run_output.skipped_from.is_some()
+    /// Number of items listed in the run output.
+    pub const fn lines(&self) -> usize {
+        self.run_output.failed.len() + self.run_output.outputs.len()
     }
 
     /// Adds the outcome of the next item. An output beyond the limit of the chunk makes its item fail.
@@ -71,23 +75,6 @@ impl Progress {
     fn output_bytes(&self) -> u64 {
         self.run_output.outputs.iter().map(|output| output.output.len() as u64).sum()
     }
-
-    /// Skips this and all further items, because the job was stopped. In a redrive they keep their earlier failure.
-    pub fn skip(&mut self, rest: &[InputItem]) {
-        self.run_output.skipped_from = rest.first().map(|item| item.row).or(self.run_output.skipped_from);
-        self.run_output.failed.extend(rest.iter().filter_map(|item| item.before.clone()));
-        self.counts.skipped += rest.len() as u64;
-        self.done += u32::try_from(rest.len()).unwrap_or(u32::MAX);
-    }
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum RunEnd {
-    /// Every item has an outcome.
-    Done,
-    OutOfTime,
-    /// The job has ended, or is in another attempt: nothing of this run counts any more.
-    Past,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -112,7 +99,38 @@ pub enum RunError {
     Port(#[from] PortError),
 }
 
-pub struct ChunkRun<'a> {
+/// What the runs of a process share.
+pub struct Runs {
+    pub prepared: PreparedJobs,
+    pub batches: Arc<dyn BatchRunner>,
+    pub limits: RunLimits,
+    /// The limits that job types have of their own.
+    pub type_limits: JobTypeLimits,
+}
+
+impl Runs {
+    pub(crate) fn of_chunk<'a>(
+        &'a self,
+        ports: &'a ChunkPorts,
+        delivery: &'a Delivery<'a>,
+        prepared: &'a Prepared,
+    ) -> ChunkRun<'a> {
+        ChunkRun {
+            job_guid: delivery.message.job_guid,
+            attempt: delivery.message.address.attempt,
+            prepared,
+            time_limit: delivery.time_limit,
+            batches: &*self.batches,
+            watch: delivery.watch,
+            clock: &*ports.clock,
+            entropy: &*ports.entropy,
+            limits: self.limits,
+            items_at_once: self.type_limits.of(&prepared.spec.job_type).items_at_once,
+        }
+    }
+}
+
+pub(crate) struct ChunkRun<'a> {
     pub job_guid: JobGuid,
     pub attempt: u32,
     pub prepared: &'a Prepared,
@@ -134,25 +152,17 @@ impl ChunkRun<'_> {
     ///
     /// # Errors
     /// See [`RunError`]; `progress` is right all the same.
-    pub async fn run(&self, items: &mut [InputItem], progress: &mut Progress) -> Result<RunEnd, RunError> {
+    pub async fn run(&self, items: &mut [InputItem], progress: &mut Progress) -> Result<Conclusion, RunError> {
         let batch_items = self.batch_items();
         while (progress.done as usize) < items.len() {
+            if let Some(end) = self.ended().await? {
+                return Ok(end);
+            }
             let rest = &mut items[progress.done as usize..];
-            let job = self.watch.job(self.job_guid).await?;
-            if job.is_past(self.attempt) {
-                return Ok(RunEnd::Past);
-            }
-            if job.stop.is_some() {
-                progress.skip(rest);
-                return Ok(RunEnd::Done);
-            }
-            if self.clock.now() >= self.time_limit {
-                return Ok(RunEnd::OutOfTime);
-            }
             let batch_len = batch_len(rest, batch_items);
             let batch = &mut rest[..batch_len];
             match self.in_time(self.process(batch)).await {
-                None => return Ok(RunEnd::OutOfTime),
+                None => return Ok(Conclusion::HandOver),
                 Some(results) => {
                     for (item, result) in rest[..batch_len].iter().zip(results?) {
                         progress.add(item, result, self.limits.output_max_bytes);
@@ -160,7 +170,19 @@ impl ChunkRun<'_> {
                 }
             }
         }
-        Ok(RunEnd::Done)
+        Ok(Conclusion::Commit)
+    }
+
+    /// How the run ends before the next item; `None` if the item may begin.
+    pub(crate) async fn ended(&self) -> Result<Option<Conclusion>, PortError> {
+        let job = self.watch.job(self.job_guid).await?;
+        Ok(if job.is_past(self.attempt) {
+            Some(Conclusion::End(ChunkEnd::Past))
+        } else if job.stop.is_some() {
+            Some(Conclusion::Skip)
+        } else {
+            (self.clock.now() >= self.time_limit).then_some(Conclusion::HandOver)
+        })
     }
 
     /// Number of items handed to the processor together.

@@ -20,8 +20,10 @@ use rowmill_core::ports::{
 use rowmill_core::progress::update::stop_attempt;
 use rowmill_core::text::{Chunk, ChunkLimits, ChunkMode, Dialect, Format, Head};
 
+use crate::plan::Conclusion;
 use crate::prepared::Prepared;
-use crate::run::{ChunkRun, Progress, RunEnd, RunError, RunLimits};
+use crate::process::ChunkEnd;
+use crate::run::{ChunkRun, Progress, RunError, RunLimits};
 use crate::watch::JobWatch;
 
 /// Fails each row with the errors of its script, one a call. A row without a script succeeds.
@@ -109,7 +111,7 @@ impl Bench {
         Self { jobs, clock, entropy, batches: InlineBatchRunner, job_guid, spec, items_at_once: None }
     }
 
-    async fn run(&self, processor: Scripted, time: Duration) -> (Result<RunEnd, RunError>, Progress) {
+    async fn run(&self, processor: Scripted, time: Duration) -> (Result<Conclusion, RunError>, Progress) {
         let mut items = self.items(5).await.unwrap();
         let columns = self.spec.head.columns.clone().into();
         let prepared = Prepared { spec: Arc::new(self.spec.clone()), columns, processor: Arc::new(processor) };
@@ -128,7 +130,7 @@ impl Bench {
                 backoff: Duration::from_secs(1),
                 margin: Duration::from_secs(2),
                 item_timeout: Duration::from_secs(20),
-                poison_max: 1,
+                passed_over_max: 1,
                 output_max_bytes: 10,
             },
             items_at_once: self.items_at_once,
@@ -139,7 +141,7 @@ impl Bench {
 
     async fn done(&self, processor: Scripted) -> Progress {
         let (end, progress) = self.run(processor, MINUTES).await;
-        assert_eq!((end.unwrap(), progress.done), (RunEnd::Done, 5));
+        assert_eq!((end.unwrap(), progress.done), (Conclusion::Commit, 5));
         progress
     }
 
@@ -211,27 +213,26 @@ async fn a_chunk_with_lasting_transient_errors_returns_to_its_queue_uncounted() 
 #[tokio::test]
 async fn a_run_that_runs_out_of_time_reports_its_progress() {
     let (end, progress) = Bench::new().await.run(Scripted::default(), Duration::ZERO).await;
-    assert_eq!((end.unwrap(), progress), (RunEnd::OutOfTime, Progress::default()));
+    assert_eq!((end.unwrap(), progress), (Conclusion::HandOver, Progress::default()));
     let bench = Bench::new().await;
     let slow = Scripted { slow: Some((Arc::clone(&bench.clock), Duration::from_secs(10))), ..Scripted::default() };
     let (end, progress) = bench.run(slow, Duration::from_secs(30)).await;
-    assert_eq!((end.unwrap(), progress.done, progress.counts.succeeded), (RunEnd::OutOfTime, 4, 4));
+    assert_eq!((end.unwrap(), progress.done, progress.counts.succeeded), (Conclusion::HandOver, 4, 4));
 }
 
 #[tokio::test]
 async fn an_item_that_hangs_does_not_discard_the_batches_before_it() {
     let bench = Bench::new().await;
     let (end, progress) = bench.run(Scripted { hangs_at: Some(4), ..Scripted::default() }, MINUTES).await;
-    assert_eq!((end.unwrap(), progress.done), (RunEnd::OutOfTime, 2), "its batch is run again from its start");
+    assert_eq!((end.unwrap(), progress.done), (Conclusion::HandOver, 2), "its batch is run again from its start");
 }
 
 #[tokio::test]
-async fn after_a_stop_the_remaining_items_are_skipped() {
+async fn after_a_stop_no_further_batch_begins() {
     let bench = Bench::new().await;
     let processor = Scripted { stop_at: Some((2, bench.jobs.clone())), ..Scripted::default() };
-    let progress = bench.done(processor).await;
-    assert_eq!((progress.counts.succeeded, progress.counts.skipped), (2, 3));
-    assert_eq!(progress.run_output.skipped_from, Some(3));
+    let (end, progress) = bench.run(processor, MINUTES).await;
+    assert_eq!((end.unwrap(), progress.done, progress.counts.succeeded), (Conclusion::Skip, 2, 2));
 }
 
 #[tokio::test]
@@ -239,7 +240,7 @@ async fn a_run_whose_job_has_ended_begins_no_further_batch() {
     let bench = Bench::new().await;
     let processor = Scripted { end_at: Some((1, bench.jobs.clone())), ..Scripted::default() };
     let (end, progress) = bench.run(processor, MINUTES).await;
-    assert_eq!((end.unwrap(), progress.done), (RunEnd::Past, 2));
+    assert_eq!((end.unwrap(), progress.done), (Conclusion::End(ChunkEnd::Past), 2));
 }
 
 #[tokio::test]
@@ -255,6 +256,6 @@ async fn a_type_may_have_fewer_items_processed_at_once_than_its_batches_hold() {
         let stops_at_once = Scripted { stop_at: Some((1, Arc::clone(&bench.jobs))), ..Scripted::default() };
         let (_, progress) = bench.run(stops_at_once, MINUTES).await;
         // The job is looked at after each batch.
-        assert_eq!((progress.counts.succeeded, progress.counts.skipped), (done, 5 - done), "{items_at_once:?}");
+        assert_eq!(progress.done, done, "{items_at_once:?}");
     }
 }

@@ -10,11 +10,14 @@ use rowmill_settings::{JobTargets, SettingsGroup};
 use rowmill_targets::signature::WebhookSecrets;
 use rowmill_targets::{Connections, Targets};
 
-use crate::good_runs::GoodRuns;
 use crate::handler;
+use crate::lane::LaneHold;
 use crate::limits::RunLimits;
+use crate::open_chunk::ChunkPorts;
 use crate::prepared::PreparedJobs;
 use crate::process::ChunkProcessor;
+use crate::reports::RunReports;
+use crate::run::Runs;
 
 /// Runs `process-items`. `job_types` builds the job types over the records table; those of [`JobTargets`] are added. A
 /// binary with its own job types builds them here.
@@ -31,21 +34,20 @@ pub async fn start(job_types: impl FnOnce(Arc<dyn RecordStore>) -> JobTypes) -> 
         tracing::error!(error = &error as &dyn std::error::Error, "a limit that limits nothing");
     }
     let batches = runtime.batch_runner(limits.item_timeout);
+    let prepared = PreparedJobs::new(jobs.clone(), job_types, Arc::clone(&batches));
     let processor = Arc::new(ChunkProcessor {
-        prepared: PreparedJobs::new(jobs.clone(), job_types, Arc::clone(&batches)),
-        batches,
-        jobs,
-        objects: runtime.objects()?,
-        chunks: runtime.items_queues()?,
-        isolated: runtime.isolate_queue()?,
-        lane_deliveries: runtime.lane_deliveries()?,
-        steps: runtime.job_steps()?,
-        breaker: runtime.breaker(BreakerLimits::from_env()?)?,
-        good_runs: GoodRuns::default(),
-        clock: runtime.clock(),
-        entropy: runtime.entropy(),
-        limits,
-        type_limits,
+        ports: ChunkPorts {
+            jobs,
+            objects: runtime.objects()?,
+            chunks: runtime.items_queues()?,
+            isolated: runtime.isolate_queue()?,
+            clock: runtime.clock(),
+            entropy: runtime.entropy(),
+        },
+        committer: runtime.job_steps()?.committer,
+        runs: Runs { prepared, batches, limits, type_limits },
+        reports: RunReports::new(runtime.breaker(BreakerLimits::from_env()?)?),
+        lane: LaneHold { deliveries: runtime.lane_deliveries()?, clock: runtime.clock() },
     });
     runtime
         .serve_queue(move |batch| {

@@ -2,13 +2,13 @@
 //!
 //! A dead letter is recorded first, so that nothing is lost silently. A chunk is then isolated: its items are noted
 //! before they run, so that only the items that cannot run fail. A chunk that fails there too is given up: its remaining items
-//! count as failed. A split or a completion that failed at every try stops the job, once no run holds its lease. So
+//! count as failed. If no run has begun since its last fresh message, it gets another one. A split or a completion that failed at every try stops the job, once no run holds its lease. So
 //! every job ends.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use rowmill_core::items::give_up::{fail_rest, fail_unread};
+use rowmill_core::items::give_up::{fail_rest, fail_unread, skip_rest};
 use rowmill_core::items::input::{InputError, read_input};
 use rowmill_core::items::run_output;
 use rowmill_core::model::checkpoint::Checkpoint;
@@ -16,7 +16,6 @@ use rowmill_core::model::dead_letter::{DeadChunk, DeadLetter, DeadLetterKind};
 use rowmill_core::model::ids::{JobGuid, RunId};
 use rowmill_core::model::job::{Job, Stop, StopCode};
 use rowmill_core::model::messages::{ChunkMessage, CompletionMessage, DeliveryMode, SplitMessage};
-use rowmill_core::model::tally::{Counts, Mark, MarkKind};
 use rowmill_core::ports::{
     CheckpointMoved, Clock, Completion, Entropy, JobStore, Objects, PortError, Queue, WriteLost,
 };
@@ -141,15 +140,14 @@ impl DeadLetters {
             self.steps.committer.settle(message, &tally, true).await?;
             return Ok(DeadLetterEnd::Obsolete);
         }
-        if job.stop.is_some() {
-            let counts = Counts::all_skipped(message.chunk.items.into());
-            self.steps.committer.commit(message, Mark { kind: MarkKind::Skipped, run }, counts).await?;
-            return Ok(DeadLetterEnd::GivenUp);
-        }
         let now = self.clock.now();
         let checkpoint = self.jobs.checkpoint(message.job_guid, message.address).await?;
         let checkpoint = checkpoint.unwrap_or_else(|| Checkpoint::blank(message.address, now));
-        if message.delivery_mode != DeliveryMode::Isolated {
+        if job.stop.is_some() {
+            return self.give_up(job, message, &checkpoint, run).await;
+        }
+        // If no run has begun, the deliveries of the message were used up by throttled or late invocations.
+        if message.delivery_mode != DeliveryMode::Isolated || !checkpoint.begun {
             return self.isolate(message, &checkpoint, run).await;
         }
         // After a resume the chunk has a new message.
@@ -157,7 +155,7 @@ impl DeadLetters {
         if checkpoint.is_live(now) || now < queued_at + self.patience {
             return Err(PortError::unavailable("giving a chunk up", "another run may still be at its items"));
         }
-        self.give_up(message, &checkpoint, run).await
+        self.give_up(job, message, &checkpoint, run).await
     }
 
     /// Isolates the chunk. The checkpoint says so before the message is sent, also if another message of the chunk
@@ -179,29 +177,35 @@ impl DeadLetters {
         Ok(DeadLetterEnd::Isolated)
     }
 
-    /// Gives a chunk up: the items that are done keep their outcomes, the rest fails.
+    /// Gives a chunk up: the items that are done keep their outcomes, the rest fails, or is skipped if the job is stopped.
     async fn give_up(
         &self,
+        job: &Job,
         message: &ChunkMessage,
         checkpoint: &Checkpoint,
         run: RunId,
     ) -> Result<DeadLetterEnd, PortError> {
-        let mut run_output = run_output::of_checkpoint(&*self.objects, message.job_guid, checkpoint).await?;
+        let (objects, done) = (&*self.objects, checkpoint.done);
+        let mut run_output = run_output::of_checkpoint(objects, message.job_guid, checkpoint).await?;
         let mut counts = checkpoint.counts;
-        let spec = self.jobs.spec(message.job_guid).await?;
-        let columns = spec.head.columns.clone().into();
-        match read_input(&*self.objects, &spec, &columns, message).await {
-            Ok(items) => fail_rest(&items[checkpoint.done as usize..], &mut counts, &mut run_output),
-            Err(InputError::Port(error @ (PortError::Unavailable { .. } | PortError::Denied { .. }))) => {
-                return Err(error);
-            }
-            Err(error) => {
-                tracing::error!(job.id = %message.job_guid, %error, "the rows of a chunk that was given up cannot be read");
-                fail_unread(message, checkpoint.done, &mut counts, &mut run_output);
+        if job.stop.is_some() {
+            skip_rest(objects, message, done, &mut counts, &mut run_output).await?;
+        } else {
+            let spec = self.jobs.spec(message.job_guid).await?;
+            match read_input(objects, &spec, &spec.head.columns.clone().into(), message).await {
+                Ok(items) => fail_rest(&items[done as usize..], &mut counts, &mut run_output),
+                Err(InputError::Port(error @ (PortError::Unavailable { .. } | PortError::Denied { .. }))) => {
+                    return Err(error);
+                }
+                Err(error) => {
+                    tracing::error!(job.id = %message.job_guid, %error, "the rows of a chunk that was given up cannot be read");
+                    fail_unread(message, done, &mut counts, &mut run_output);
+                }
             }
         }
-        run_output::put(&*self.objects, message.job_guid, message.address, run, &run_output).await?;
-        self.steps.committer.commit(message, Mark { kind: MarkKind::HasFailed, run }, counts).await?;
+        let outcomes = (&run_output, &counts);
+        let mark = run_output::put_before_mark(objects, message.job_guid, message.address, run, outcomes).await?;
+        self.steps.committer.commit(message, mark, counts).await?;
         Ok(DeadLetterEnd::GivenUp)
     }
 

@@ -4,7 +4,7 @@ use crate::model::checkpoint::Checkpoint;
 use crate::model::ids::{JobGuid, RunId};
 use crate::model::keys;
 use crate::model::run_output::RunOutput;
-use crate::model::tally::ChunkAddress;
+use crate::model::tally::{ChunkAddress, Counts, Mark, MarkKind};
 use crate::ports::{Objects, PortError};
 
 /// Stores the output of a run.
@@ -21,6 +21,24 @@ pub async fn put(
     let bytes = output.to_bytes().map_err(|error| PortError::invalid("writing a run output", error))?;
     objects.put(&keys::run_output(job, chunk, run), "application/x-ndjson", bytes.into(), None).await?;
     Ok(())
+}
+
+/// Returns the mark of a chunk with these outcomes. Its run output is stored first, so that it exists once a mark names it.
+///
+/// # Errors
+/// `Unavailable`.
+pub async fn put_before_mark(
+    objects: &dyn Objects,
+    job: JobGuid,
+    chunk: ChunkAddress,
+    run: RunId,
+    (output, counts): (&RunOutput, &Counts),
+) -> Result<Mark, PortError> {
+    let kind = output.mark_kind(counts);
+    if !matches!(kind, MarkKind::Clean | MarkKind::Skipped) {
+        put(objects, job, chunk, run, output).await?;
+    }
+    Ok(Mark { kind, run })
 }
 
 /// Reads the output of a run.

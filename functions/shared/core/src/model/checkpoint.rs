@@ -13,6 +13,9 @@ use crate::model::tally::{ChunkAddress, Counts};
 /// Number of deaths of its process that make an item poison.
 pub const DEATHS_MAX: u32 = 2;
 
+/// Number of deliveries with a transient error of one item alone after which the item fails and its chunk continues.
+pub const FAILURES_MAX: u32 = 3;
+
 /// The progress of a chunk.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -35,8 +38,11 @@ pub struct Checkpoint {
     /// The items that run in small parts, because runs have died on them or had no time for them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub suspects: Option<Suspects>,
-    /// Number of items that failed as poison.
-    pub poisoned: u32,
+    /// Number of items that failed so that the chunk could continue: as poison, or after [`FAILURES_MAX`] transient errors.
+    pub passed_over: u32,
+    /// Whether a run of the isolated chunk has begun since its last fresh message. If none has, deliveries were used up
+    /// without one: invocations were throttled, or came too late for their lane.
+    pub begun: bool,
     /// When it last moved.
     pub at: Timestamp,
 }
@@ -68,12 +74,14 @@ pub struct Suspects {
     pub beyond: Option<u32>,
     /// Number of runs that have died on the first one while it ran alone.
     pub deaths: u32,
+    /// Number of runs in which the first one failed alone with a transient error.
+    pub failures: u32,
 }
 
 impl Suspects {
     /// So many items behind the `done` ones, which did not end together.
     pub fn after(done: u32, items: u32) -> Self {
-        Self { until: done.saturating_add(items), part: (items / PARTS).max(1), beyond: None, deaths: 0 }
+        Self { until: done.saturating_add(items), part: (items / PARTS).max(1), beyond: None, deaths: 0, failures: 0 }
     }
 
     /// Whether they say anything about the items behind the `done` ones.
@@ -117,7 +125,8 @@ impl Checkpoint {
             isolated: false,
             in_flight: None,
             suspects: None,
-            poisoned: 0,
+            passed_over: 0,
+            begun: false,
             at,
         }
     }

@@ -10,6 +10,8 @@ use base64::engine::general_purpose::STANDARD;
 pub use rowmill_api::item::FailedItem;
 use serde::{Deserialize, Serialize};
 
+use crate::model::tally::{Counts, MarkKind};
+
 /// Encodes bytes that are not text, for [`FailedItem::raw_base64`].
 pub fn to_base64(bytes: &[u8]) -> String {
     STANDARD.encode(bytes)
@@ -51,6 +53,21 @@ impl RunOutput {
     /// Whether there is nothing to store.
     pub const fn is_empty(&self) -> bool {
         self.failed.is_empty() && self.outputs.is_empty() && self.skipped_from.is_none()
+    }
+
+    /// The kind of the mark of a chunk with these outcomes.
+    pub const fn mark_kind(&self, counts: &Counts) -> MarkKind {
+        if self.skipped_from.is_some() {
+            MarkKind::Stopped
+        } else if counts.failed > 0 {
+            MarkKind::HasFailed
+        } else if !self.outputs.is_empty() {
+            MarkKind::HasOutputs
+        } else if counts.skipped > 0 {
+            MarkKind::Skipped
+        } else {
+            MarkKind::Clean
+        }
     }
 
     /// The bytes of the object.

@@ -231,6 +231,11 @@ impl Tally {
     pub fn mark(&self, index: u8) -> Option<Mark> {
         self.marks.get(usize::from(index)).copied().flatten()
     }
+
+    /// Whether the chunk at this place is committed, or the tally was closed without it.
+    pub fn accounts_for(&self, index: u8) -> bool {
+        self.mark(index).is_some() || self.is_closed()
+    }
 }
 
 /// One chunk's commit: what the conditional write on its tally adds.

@@ -32,6 +32,17 @@ pub struct HeldBack {
     pub has_opened: bool,
 }
 
+/// What follows from a failed run.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Reported {
+    /// The target is not known to be down.
+    Up,
+    /// The job is paused. The message of the run is dropped; a resume sends its chunk again.
+    HeldBack(HeldBack),
+    /// The target is down, and the job cannot be paused: it is stopped, has ended, or is in another attempt.
+    Over(Box<Job>),
+}
+
 /// Result of a look at a job that the breaker has paused.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Looked {
@@ -67,35 +78,34 @@ impl BreakerSteps {
         self.limits.is_off()
     }
 
-    /// Reports a failed run to the breaker of its type, and pauses the job if the breaker is open. If the job is paused, the
-    /// message of the run is dropped, and a resume sends its chunk again.
+    /// Reports a failed run to the breaker of its type, and pauses the job if the breaker is open.
     ///
     /// # Errors
     /// `Unavailable`: the message is delivered again.
-    pub async fn after_failure(
-        &self,
-        job: &Job,
-        run: &FailedRun<'_>,
-        error: &str,
-    ) -> Result<Option<HeldBack>, PortError> {
+    pub async fn after_failure(&self, job: &Job, run: &FailedRun<'_>, error: &str) -> Result<Reported, PortError> {
         if self.is_off() {
-            return Ok(None);
+            return Ok(Reported::Up);
         }
-        let Some(HeldBack { probe_at, has_opened }) = self.report(&job.job_type, run).await? else { return Ok(None) };
+        let Some(HeldBack { probe_at, has_opened }) = self.report(&job.job_type, run).await? else {
+            return Ok(Reported::Up);
+        };
         let now = self.clock.now();
         let pause = BreakerPause::after(run.code, error, now);
         let look_at = if job.deadline_at > now { probe_at.min(job.deadline_at) } else { probe_at };
-        // If it was stopped, has ended, or is in another attempt, the next delivery sees that.
         let of_run = |job: &Job| job.attempt == run.attempt;
         let pause = |job: &Job| job.pause_by_breaker(&pause, look_at).filter(of_run);
         let paused = update_job(&*self.jobs, job, pause).await?;
-        Ok(paused.done().is_ok().then_some(HeldBack { probe_at, has_opened }))
+        Ok(match paused.done() {
+            Ok(_) => Reported::HeldBack(HeldBack { probe_at, has_opened }),
+            Err(job) => Reported::Over(job),
+        })
     }
 
     /// Counts a failed run. Returns when the next probe may begin, if the breaker is open.
     async fn report(&self, job_type: &str, run: &FailedRun<'_>) -> Result<Option<HeldBack>, PortError> {
         let mut seen = self.breakers.breaker(job_type).await?;
-        for _ in 0..TRIES {
+        // The answer to the last try is judged too, and not written.
+        for tries in 0..=TRIES {
             let progressed = match seen.as_ref().map(|seen| &seen.state) {
                 Some(BreakerState::Probing(probe)) => matches!(self.judge(probe).await?, Judged::Succeeded),
                 _ => false,
@@ -105,12 +115,15 @@ impl BreakerSteps {
             let after = Breaker::after_failure(seen.as_ref(), run, progressed, now, &limits);
             let held_back = |has_opened| after.probe_at.map(|probe_at| HeldBack { probe_at, has_opened });
             let Some(next) = &after.next else { return Ok(held_back(false)) };
+            if tries == TRIES {
+                break;
+            }
             match self.breakers.move_breaker(job_type, next).await? {
                 BreakerMoved::Won => return Ok(held_back(true)),
                 BreakerMoved::Lost(there) => seen = there,
             }
         }
-        // Too many runs report at once. This one is not counted, and its message is delivered again.
+        // Too many runs report at once, and the breaker is not open. This one is not counted, and its message is delivered again.
         Ok(None)
     }
 
@@ -175,4 +188,49 @@ impl BreakerSteps {
 pub fn accounted(counters: &Counters) -> u64 {
     let counts = counters.counts();
     counts.succeeded + counts.failed
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+    use std::time::Duration;
+
+    use async_trait::async_trait;
+
+    use super::*;
+    use crate::fixtures;
+    use crate::in_memory::{CountingEntropy, InMemoryJobStore, ManualClock};
+
+    /// A breaker that other runs move before each write: they open it with the last of this many.
+    struct Contended(Mutex<usize>);
+
+    #[async_trait]
+    impl Breakers for Contended {
+        async fn breaker(&self, _: &str) -> Result<Option<Breaker>, PortError> {
+            Ok(None)
+        }
+
+        async fn move_breaker(&self, _: &str, next: &Breaker) -> Result<BreakerMoved, PortError> {
+            let mut left = self.0.lock().unwrap();
+            *left -= 1;
+            let state = match *left {
+                0 => BreakerState::Open { until: next.at + Duration::from_secs(60) },
+                _ => next.state.clone(),
+            };
+            Ok(BreakerMoved::Lost(Some(Breaker { state, ..next.clone() })))
+        }
+    }
+
+    #[tokio::test]
+    async fn the_answer_to_the_last_lost_write_is_judged() {
+        let limits = BreakerLimits { failures: 100, window: Duration::from_secs(600), probe: Duration::from_secs(60) };
+        let breakers = Arc::new(Contended(Mutex::new(TRIES)));
+        let (jobs, clock) = (Arc::new(InMemoryJobStore::default()), Arc::new(ManualClock::default()));
+        let steps = BreakerSteps::new(jobs, breakers, clock.clone(), Arc::new(CountingEntropy::default()), limits);
+        let (job, began) = (fixtures::job(), clock.now());
+        let run =
+            FailedRun { job: job.job_guid, attempt: 1, began, code: "busy", good: 0, lanes: None, is_isolated: false };
+        let held_back = steps.report(&job.job_type, &run).await.unwrap();
+        assert!(held_back.is_some_and(|held_back| !held_back.has_opened), "{held_back:?}");
+    }
 }

@@ -20,7 +20,8 @@ fn full() -> Checkpoint {
         run_output: Some(run(9)),
         isolated: true,
         in_flight: Some(InFlight { until: at(60), deaths: 1, items: 1 }),
-        poisoned: 1,
+        passed_over: 1,
+        begun: true,
         ..blank()
     }
 }

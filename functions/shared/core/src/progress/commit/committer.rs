@@ -126,7 +126,7 @@ impl ChunkCommitter {
     /// `NotFound` if the tally does not exist.
     pub async fn committed(&self, job: JobGuid, chunk: ChunkAddress) -> Result<Option<Tally>, PortError> {
         let tally = self.jobs.tally(job, chunk.attempt, chunk.tally).await?;
-        Ok((tally.mark(chunk.index).is_some() || tally.is_closed()).then_some(tally))
+        Ok(tally.accounts_for(chunk.index).then_some(tally))
     }
 
     /// Repeats the steps that follow a commit: the run that committed may have died before it took them. Only if it may have

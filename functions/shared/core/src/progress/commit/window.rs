@@ -47,7 +47,7 @@ impl ConcurrencyWindow {
                 Some(tally) => tally,
                 None => self.jobs.tally(message.job_guid, awaited.attempt, awaited.tally).await?,
             };
-            if tally.mark(awaited.index).is_some() || tally.is_closed() {
+            if tally.accounts_for(awaited.index) {
                 admitted.push(message);
             }
             before = Some(tally);
@@ -79,7 +79,7 @@ impl ConcurrencyWindow {
             return Ok(());
         }
         let tally = self.jobs.tally(job.job_guid, next.attempt, next.tally).await?;
-        if u32::from(next.index) >= tally.expected || tally.mark(next.index).is_some() || tally.is_closed() {
+        if u32::from(next.index) >= tally.expected || tally.accounts_for(next.index) {
             return Ok(());
         }
         let index = chunk_index::of(&*self.objects, job.job_guid, &tally).await?;

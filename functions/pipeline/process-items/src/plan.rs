@@ -1,0 +1,145 @@
+//! The plan of a delivery. A plan reads and writes nothing, so a table of tests holds all cases.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use rowmill_core::model::checkpoint::{Checkpoint, DEATHS_MAX};
+use rowmill_core::model::job::Job;
+use rowmill_core::model::lanes::{JobTypeLimits, is_astray};
+use rowmill_core::model::messages::{ChunkMessage, DeliveryMode};
+use rowmill_core::model::tally::Tally;
+
+use crate::process::ChunkEnd;
+
+/// What is known of a delivery.
+pub(crate) struct Facts<'a> {
+    pub message: &'a ChunkMessage,
+    pub redelivered: bool,
+    pub type_limits: &'a JobTypeLimits,
+    /// `None` if it is gone.
+    pub job: Option<Arc<Job>>,
+    /// Whether this delivery has noted that a chunk of the job begins.
+    pub has_begun: bool,
+    /// The chunk's tally; `None` if it is not read.
+    pub tally: Option<Tally>,
+    /// The chunk's checkpoint, blank if it has none; `None` if it is not read.
+    pub checkpoint: Option<Checkpoint>,
+}
+
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) enum Plan {
+    /// No item runs.
+    Conclude(Conclusion),
+    Run(RunMode),
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum RunMode {
+    /// The items run from the checkpoint on.
+    Plain,
+    /// The items run from the checkpoint on, noted in it.
+    Isolated,
+    /// The next item fails as poison.
+    PassOverPoison,
+}
+
+/// A step that comes first: then the delivery is planned again, with what the step shows.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Step {
+    ReadTally,
+    ReadCheckpoint,
+    /// Note that a chunk of the job begins. Before any item: a job that is stopped for lack of capacity has processed none.
+    Begin,
+    /// Stop the job, whose deadline has passed.
+    StopOverdue,
+}
+
+/// How a delivery is concluded.
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) enum Conclusion {
+    /// Nothing is written.
+    End(ChunkEnd),
+    /// The message returns to its queue, for this reason.
+    GiveBack(&'static str),
+    /// The chunk was committed before: the steps that follow its commit are repeated.
+    Repeat(Box<Tally>),
+    /// Every item has an outcome, and the chunk is committed.
+    Commit,
+    /// The job is stopped: finished items keep their outcomes, the rest is skipped, and the chunk is committed.
+    Skip,
+    /// The checkpoint records what is done, and a message for the next run is sent.
+    HandOver,
+    /// A message of the chunk is sent.
+    Send(Box<ChunkMessage>, ChunkEnd),
+}
+
+impl Conclusion {
+    /// The chunk continues with another message of this mode.
+    pub fn continued(message: &ChunkMessage, delivery_mode: DeliveryMode) -> Self {
+        Self::Send(Box::new(ChunkMessage { delivery_mode, ..message.clone() }), ChunkEnd::Continued)
+    }
+}
+
+impl Facts<'_> {
+    pub fn plan(&self, now: Timestamp) -> Result<Plan, Step> {
+        let (message, mode) = (self.message, self.message.delivery_mode);
+        let Some(job) = self.job.as_ref().filter(|job| !job.is_past(message.address.attempt)) else {
+            return Ok(Plan::Conclude(Conclusion::End(ChunkEnd::Past)));
+        };
+        if job.is_paused() {
+            return Ok(Plan::Conclude(Conclusion::End(ChunkEnd::Paused)));
+        }
+        let may_have_run = self.redelivered || mode != DeliveryMode::Fresh;
+        match &self.tally {
+            None if may_have_run => return Err(Step::ReadTally),
+            Some(tally) if tally.accounts_for(message.address.index) => {
+                return Ok(Plan::Conclude(Conclusion::Repeat(Box::new(tally.clone()))));
+            }
+            _ => {}
+        }
+        if job.stop.is_some() {
+            return Ok(Plan::Conclude(Conclusion::Skip));
+        }
+        if now >= job.deadline_at {
+            return Err(Step::StopOverdue);
+        }
+        if is_astray(self.type_limits, &job.job_type, message) {
+            return Ok(Plan::Conclude(Conclusion::Send(Box::new(rerouted(message, job)), ChunkEnd::Rerouted)));
+        }
+        if job.first_chunk_at.is_none() && !self.has_begun {
+            return Err(Step::Begin);
+        }
+        match &self.checkpoint {
+            None if may_have_run => Err(Step::ReadCheckpoint),
+            Some(checkpoint) if mode == DeliveryMode::Isolated => Ok(self.isolate(checkpoint, now)),
+            // Its items never run beside other chunks.
+            Some(checkpoint) if checkpoint.isolated => {
+                Ok(Plan::Conclude(Conclusion::continued(message, DeliveryMode::Isolated)))
+            }
+            _ => Ok(Plan::Run(RunMode::Plain)),
+        }
+    }
+
+    fn isolate(&self, checkpoint: &Checkpoint, now: Timestamp) -> Plan {
+        if checkpoint.is_live(now) {
+            return Plan::Conclude(Conclusion::GiveBack("another run is at its items"));
+        }
+        match (checkpoint.known_suspects(), checkpoint.in_flight) {
+            (Some(suspects), _) if suspects.deaths >= DEATHS_MAX => Plan::Run(RunMode::PassOverPoison),
+            // The deaths on the way to one item would use up the deliveries of this message. What is known moves to the
+            // checkpoint first, so that a death is answered with one fresh message.
+            (_, Some(note)) if note.items > 1 && self.redelivered => Plan::Conclude(Conclusion::HandOver),
+            _ => Plan::Run(RunMode::Isolated),
+        }
+    }
+}
+
+/// The message for a lane of its job type.
+fn rerouted(message: &ChunkMessage, job: &Job) -> ChunkMessage {
+    let delivery_mode = match message.delivery_mode {
+        DeliveryMode::Isolated => DeliveryMode::Isolated,
+        // It may have been delivered before.
+        _ => DeliveryMode::Recovered,
+    };
+    ChunkMessage { job_type: Some(job.job_type.clone()), delivery_mode, ..message.clone() }
+}
