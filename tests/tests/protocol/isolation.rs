@@ -8,7 +8,7 @@ use acceptance::faults::{Death, at_every_call};
 use acceptance::use_cases::Limits;
 use acceptance::world::{World, plain_type};
 use async_trait::async_trait;
-use dead_letter::settle::DeadMessage;
+use dead_letter::settle::{DeadLetterEnd, DeadMessage};
 use process_items::process::ChunkEnd;
 use rowmill_core::in_memory::ManualClock;
 use rowmill_core::model::ids::JobGuid;
@@ -107,17 +107,75 @@ async fn a_chunk_with_too_many_poison_items_is_given_up() {
 }
 
 #[tokio::test]
-async fn an_isolated_chunk_that_fails_again_is_given_up_from_the_failing_item_on() {
-    let world = scripted(4);
-    let job = run(&world, "good bad busy good good").await;
-    let expected = [(2, "bad"), (3, "dead_letter"), (4, "dead_letter")];
+async fn an_item_that_always_fails_transiently_fails_alone_with_its_own_code() {
+    for cost in [CostClass::StoreBound, CostClass::Fast] {
+        let world = scripted_of(cost, chunks_of(5));
+        let job = run(&world, "good bad busy good busy good").await;
+        let expected = [(2, "bad"), (3, "busy"), (5, "busy")];
+        assert_eq!(failed(&world, job).await, expected.map(|(row, code)| (row, code.to_owned())));
+        let shown = world.show(job).await;
+        assert_eq!((shown.status, shown.items_succeeded, shown.items_failed), (Status::Completed, 3, 3));
+        let letters = world.jobs.dead_letters(job, 10).await.unwrap();
+        assert_eq!(letters.len(), 1, "the chunk went to the isolate queue once");
+    }
+}
+
+#[tokio::test]
+async fn after_too_many_items_that_fail_transiently_the_rest_of_the_chunk_is_given_up() {
+    let world = scripted(7);
+    let job = run(&world, "good busy hang good busy good bad").await;
+    let expected = [(2, "busy"), (3, "poison"), (5, "busy"), (6, "dead_letter"), (7, "dead_letter")];
     assert_eq!(failed(&world, job).await, expected.map(|(row, code)| (row, code.to_owned())));
-    let shown = world.show(job).await;
-    assert_eq!((shown.status, shown.items_succeeded, shown.items_failed), (Status::Completed, 2, 3));
-    let about: Vec<_> =
-        world.jobs.dead_letters(job, 10).await.unwrap().iter().map(|letter| letter.about.clone()).collect();
-    use rowmill_core::model::dead_letter::DeadLetterKind::{Isolated, Items};
-    assert_eq!(about, [Items, Isolated]);
+    assert_eq!(world.show(job).await.items_succeeded, 2);
+}
+
+/// A job of one chunk whose first and third row always fail, after this many deliveries of its isolated message.
+async fn isolated_after(deliveries: usize) -> (World, JobGuid, ChunkMessage) {
+    let world = scripted(4);
+    let job = create(&world, "busy good busy good").await;
+    world.split().await;
+    let message = world.chunks.take().remove(0);
+    world.dead_letters.settle("letter", &DeadMessage::Chunk(message)).await.unwrap();
+    let isolated = world.isolated.take().remove(0);
+    for _ in 0..deliveries {
+        assert!(world.try_process(&isolated, true).await.is_err());
+    }
+    world.clock.advance(world.limits.patience);
+    (world, job, isolated)
+}
+
+#[tokio::test]
+async fn a_chunk_is_not_given_up_before_a_run_has_begun() {
+    // Its deliveries were used up by invocations that came too late for their lane.
+    let (world, job, isolated) = isolated_after(0).await;
+    for letter in ["late", "late again"] {
+        let end = world.dead_letters.settle(letter, &DeadMessage::Chunk(isolated.clone())).await.unwrap();
+        assert_eq!((end, world.isolated.take()), (DeadLetterEnd::Isolated, vec![isolated.clone()]));
+    }
+    assert_eq!(world.show(job).await.items_failed, 0);
+
+    let (world, job, isolated) = isolated_after(1).await;
+    let end = world.dead_letters.settle("failed", &DeadMessage::Chunk(isolated)).await.unwrap();
+    assert_eq!((end, world.isolated.take()), (DeadLetterEnd::GivenUp, vec![]));
+    world.run().await;
+    assert_eq!(world.show(job).await.items_failed, 4);
+}
+
+#[tokio::test]
+async fn a_fresh_message_of_an_isolated_chunk_is_given_up_only_after_a_run_has_begun() {
+    let (world, job, isolated) = isolated_after(2).await;
+    assert_eq!(world.process(&isolated, true).await, ChunkEnd::Continued, "the first item fails alone");
+    let late = DeadMessage::Chunk(world.isolated.take().remove(0));
+    assert_eq!(world.dead_letters.settle("late", &late).await.unwrap(), DeadLetterEnd::Isolated);
+    assert_eq!(world.process(&world.isolated.take()[0], false).await, ChunkEnd::Continued, "the second one is done");
+    let fresh = world.isolated.take().remove(0);
+    assert!(world.try_process(&fresh, false).await.is_err());
+    world.clock.advance(world.limits.patience);
+    assert_eq!(world.dead_letters.settle("failed", &DeadMessage::Chunk(fresh)).await.unwrap(), DeadLetterEnd::GivenUp);
+    world.run().await;
+    let expected = [(1, "busy"), (3, "dead_letter"), (4, "dead_letter")];
+    assert_eq!(failed(&world, job).await, expected.map(|(row, code)| (row, code.to_owned())));
+    assert_eq!(world.show(job).await.items_succeeded, 1, "what is done keeps its outcome");
 }
 
 #[tokio::test]
@@ -256,10 +314,8 @@ async fn poison_items_beside_each_other_fail_alone() {
 async fn a_transient_failure_takes_no_fast_item_with_it() {
     let (world, job, _) = isolated_fast(20, "good bad good good busy good good good good good").await;
     world.run_with_dead_letters().await;
-    let listed = failed(&world, job).await;
-    let expected: Vec<_> = [(2, "bad")].into_iter().chain((5..=10).map(|row| (row, "dead_letter"))).collect();
-    assert_eq!(listed, expected.into_iter().map(|(row, code)| (row, code.to_owned())).collect::<Vec<_>>());
-    assert_eq!(world.show(job).await.items_succeeded, 3, "those before it are kept");
+    assert_eq!(failed(&world, job).await, [(2, "bad"), (5, "busy")].map(|(row, code)| (row, code.to_owned())));
+    assert_eq!(world.show(job).await.items_succeeded, 8);
 }
 
 #[tokio::test]

@@ -5,11 +5,17 @@ use std::time::Duration;
 use acceptance::files;
 use acceptance::world::{World, change};
 use cancel_job::cancel::CancelError;
-use rowmill_core::model::ids::Owner;
+use dead_letter::settle::{DeadLetterEnd, DeadMessage};
+use rowmill_core::items::run_output;
+use rowmill_core::model::checkpoint::Checkpoint;
+use rowmill_core::model::ids::{JobGuid, Owner};
 use rowmill_core::model::job::StopCode;
 use rowmill_core::model::job::states::Status;
 use rowmill_core::model::job_event::JobEvent;
-use rowmill_core::ports::{Clock, Jobs, Tallies};
+use rowmill_core::model::messages::{ChunkMessage, DeliveryMode};
+use rowmill_core::model::run_output::{FailedItem, RunOutput};
+use rowmill_core::model::tally::Counts;
+use rowmill_core::ports::{Checkpoints, Clock, Jobs, Tallies};
 use rowmill_core::progress::update::stop_overdue;
 use rowmill_core::progress::views::job_view::Stage;
 use serde_json::json;
@@ -31,6 +37,60 @@ async fn a_cancelled_job_keeps_its_processed_items_and_lists_the_rest_as_skipped
     assert_eq!(world.all_skipped(job).await, [5, 6, 7, 8, 9]);
     assert_eq!(world.jobs.active("system"), 0);
     assert!(world.canceller.cancel(&World::owner(), job).await.is_ok(), "a repeated cancel succeeds");
+}
+
+/// A stopped job of one chunk, three of whose nine rows are done according to its checkpoint.
+async fn stopped_in_part() -> (World, JobGuid, ChunkMessage) {
+    let world = World::new(chunks_of(100));
+    let job = world.validate_csv("a,b\n1,2\nragged\n".to_owned() + &"3,4\n".repeat(7)).await;
+    world.split().await;
+    let message = world.chunks.take().remove(0);
+    let run = world.splitter.entropy.run_id();
+    let failed = FailedItem {
+        row: 2,
+        offset: 8,
+        length: 6,
+        code: "ragged_row".into(),
+        message: "1 cell where the header has 2".into(),
+        column: None,
+        raw: Some("ragged".into()),
+        raw_base64: None,
+    };
+    let output = RunOutput { failed: vec![failed], ..RunOutput::default() };
+    run_output::put(&*world.objects, job, message.address, run, &output).await.unwrap();
+    let blank = Checkpoint::blank(message.address, world.clock.now());
+    let counts = Counts { succeeded: 2, failed: 1, skipped: 0 };
+    let moved = Checkpoint { done: 3, counts, run_output: Some(run), ..blank.moved(run, world.clock.now()) };
+    world.jobs.move_checkpoint(job, &moved).await.unwrap();
+    world.cancel(job).await;
+    (world, job, message)
+}
+
+#[tokio::test]
+async fn what_a_checkpoint_says_is_done_keeps_its_outcome_in_a_stopped_job() {
+    let recovered = |message: ChunkMessage| ChunkMessage { delivery_mode: DeliveryMode::Recovered, ..message };
+    for sent_again in [false, true] {
+        for died in [false, true] {
+            let (world, job, message) = stopped_in_part().await;
+            // A first delivery too: the splitter may have sent the chunk twice.
+            let message = if sent_again { recovered(message) } else { message };
+            match died {
+                true => {
+                    let end = world.dead_letters.settle("letter", &DeadMessage::Chunk(message)).await;
+                    assert_eq!(end.unwrap(), DeadLetterEnd::GivenUp);
+                }
+                false => {
+                    world.process(&message, false).await;
+                }
+            }
+            world.run().await;
+            let shown = world.show(job).await;
+            let counts = (shown.items_succeeded, shown.items_failed, shown.items_skipped);
+            assert_eq!((shown.status, counts), (Status::Cancelled, (2, 1, 6)), "{sent_again} {died}");
+            assert_eq!(world.all_skipped(job).await, (4..=9).collect::<Vec<_>>());
+            assert_eq!(world.failed_rows(job).await, [2]);
+        }
+    }
 }
 
 #[tokio::test]
