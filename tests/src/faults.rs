@@ -4,6 +4,7 @@
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -186,6 +187,10 @@ impl<P: ?Sized> CrashingPort<P> {
 impl<M: Grouped + Send + Sync, P: Queue<M> + ?Sized> Queue<M> for CrashingPort<P> {
     async fn send(&self, messages: &[M]) -> Result<(), PortError> {
         self.make(self.port.send(messages)).await
+    }
+
+    async fn send_later(&self, messages: &[M], delay: Duration) -> Result<(), PortError> {
+        self.make(self.port.send_later(messages, delay)).await
     }
 
     async fn backlog(&self) -> Result<u64, PortError> {

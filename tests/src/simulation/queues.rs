@@ -189,7 +189,7 @@ impl Queues {
         self.messages.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn send(&self, queue: QueueName, body: Body, now: Timestamp) {
+    fn send(&self, queue: QueueName, body: Body, visible_at: Timestamp) {
         let mut next = self.next.lock().unwrap_or_else(PoisonError::into_inner);
         let group = match &body {
             Body::Chunk(ChunkMessage { job_type: Some(job_type), lane: Some(lane), .. }) if queue.is_fifo() => {
@@ -197,7 +197,7 @@ impl Queues {
             }
             _ => None,
         };
-        let envelope = Envelope { id: *next, queue, body, visible_at: now, receives: 0, group, receipt: 0 };
+        let envelope = Envelope { id: *next, queue, body, visible_at, receives: 0, group, receipt: 0 };
         *next += 1;
         self.messages().push(envelope);
     }
@@ -292,20 +292,20 @@ pub struct QueuePort {
 }
 
 impl QueuePort {
-    fn send_now(&self, bodies: Vec<Body>) {
+    fn send_now(&self, bodies: Vec<Body>, delay: Duration) {
         for body in bodies {
             if let Body::Chunk(message) = &body {
                 self.hub.check(self.invariants.sent(message));
             }
             self.hub.check(self.invariants.sent_on(self.queue, &body));
-            self.queues.send(self.queue, body, self.hub.now());
+            self.queues.send(self.queue, body, self.hub.now() + delay);
         }
     }
 }
 
 #[async_trait]
 impl<M: Grouped + Clone + Into<Body> + Send + Sync> Queue<M> for QueuePort {
-    async fn send(&self, messages: &[M]) -> Result<(), PortError> {
+    async fn send_later(&self, messages: &[M], delay: Duration) -> Result<(), PortError> {
         let mut bodies: Vec<Body> = messages.iter().cloned().map(Into::into).collect();
         let detail = match self.hub.is_traced() {
             true => {
@@ -318,22 +318,22 @@ impl<M: Grouped + Clone + Into<Body> + Send + Sync> Queue<M> for QueuePort {
         self.hub.tell(Some(task), || format!("send({detail}) -> {verdict:?}"));
         match verdict {
             Verdict::Proceed | Verdict::Stale => {
-                self.send_now(bodies);
+                self.send_now(bodies, delay);
                 Ok(())
             }
             Verdict::Fail(why) => Err(PortError::unavailable("sending", why)),
             Verdict::LoseReply => {
-                self.send_now(bodies);
+                self.send_now(bodies, delay);
                 Err(PortError::unavailable("sending", "the reply was lost"))
             }
             Verdict::Partly => {
                 bodies.truncate(bodies.len() / 2);
-                self.send_now(bodies);
+                self.send_now(bodies, delay);
                 Err(PortError::unavailable("sending", "some entries were refused"))
             }
             Verdict::DieAfter => {
                 bodies.truncate(bodies.len().div_ceil(2));
-                self.send_now(bodies);
+                self.send_now(bodies, delay);
                 self.hub.die(task).await
             }
         }

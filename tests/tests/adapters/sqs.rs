@@ -184,6 +184,15 @@ async fn a_standard_queue_gets_no_names_of_messages() {
 }
 
 #[tokio::test]
+async fn a_message_is_held_back_for_fifteen_minutes_at_most() {
+    for (delay, seconds) in [(Duration::from_millis(1_001), 2), (Duration::from_secs(3_600), 900)] {
+        let fake = FakeSqs::default();
+        fake.queue().await.send_later(&messages(1, "me"), delay).await.unwrap();
+        assert_eq!(fake.taken()[0]["DelaySeconds"], seconds);
+    }
+}
+
+#[tokio::test]
 async fn only_entries_with_a_transient_error_are_sent_again() {
     let fake = FakeSqs::refusing([None, Some(false), None, Some(false), Some(false), None]);
     fake.queue().await.send(&messages(4, "me")).await.unwrap();

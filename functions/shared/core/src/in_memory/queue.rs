@@ -7,7 +7,7 @@ use super::lock;
 use crate::model::messages::Grouped;
 use crate::ports::{Deliveries, PortError, Queue};
 
-/// A queue that keeps messages until they are taken.
+/// A queue that keeps messages until they are taken. It holds none back.
 #[derive(Debug)]
 pub struct InMemoryQueue<M>(Mutex<Vec<M>>);
 
@@ -26,7 +26,7 @@ impl<M> InMemoryQueue<M> {
 
 #[async_trait]
 impl<M: Grouped + Clone + Send + Sync> Queue<M> for InMemoryQueue<M> {
-    async fn send(&self, messages: &[M]) -> Result<(), PortError> {
+    async fn send_later(&self, messages: &[M], _: Duration) -> Result<(), PortError> {
         lock(&self.0).extend_from_slice(messages);
         Ok(())
     }

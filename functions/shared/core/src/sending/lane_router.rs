@@ -1,6 +1,7 @@
 //! Sends chunks on the lanes of their job types.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 
@@ -19,15 +20,15 @@ pub struct LaneRouter {
 
 #[async_trait]
 impl Queue<ChunkMessage> for LaneRouter {
-    async fn send(&self, messages: &[ChunkMessage]) -> Result<(), PortError> {
+    async fn send_later(&self, messages: &[ChunkMessage], delay: Duration) -> Result<(), PortError> {
         let routed =
             messages.iter().map(|message| ChunkMessage { lane: lane_of(&self.limits, message), ..message.clone() });
         let (on_lanes, others): (Vec<_>, Vec<_>) = routed.partition(|message| message.lane.is_some());
         if !others.is_empty() {
-            self.queue.send(&others).await?;
+            self.queue.send_later(&others, delay).await?;
         }
         if !on_lanes.is_empty() {
-            self.lanes.send(&on_lanes).await?;
+            self.lanes.send_later(&on_lanes, delay).await?;
         }
         Ok(())
     }

@@ -1,6 +1,7 @@
 //! Sends messages on the queues of their priorities.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 
@@ -30,12 +31,12 @@ impl<M> PriorityRouter<M> {
 
 #[async_trait]
 impl<M: Prioritized + Clone + Send + Sync> Queue<M> for PriorityRouter<M> {
-    async fn send(&self, messages: &[M]) -> Result<(), PortError> {
+    async fn send_later(&self, messages: &[M], delay: Duration) -> Result<(), PortError> {
         for priority in Priority::ALL {
             let of_priority: Vec<M> =
                 messages.iter().filter(|message| message.priority() == priority).cloned().collect();
             if !of_priority.is_empty() {
-                self.of(priority).send(&of_priority).await?;
+                self.of(priority).send_later(&of_priority, delay).await?;
             }
         }
         Ok(())

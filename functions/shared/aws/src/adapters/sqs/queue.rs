@@ -1,4 +1,5 @@
 use std::num::ParseIntError;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use aws_sdk_sqs::Client;
@@ -20,6 +21,9 @@ use crate::sdk::denied::{denied, is_denied};
 use crate::sdk::retry::Backoff;
 
 const DOING: &str = "sending messages";
+
+/// The longest time in seconds for which SQS holds a message back.
+const DELAY_MAX_SECONDS: i32 = 900;
 
 /// The number of batches of one call that are sent at the same time.
 const CONCURRENT_BATCHES: usize = 8;
@@ -89,9 +93,14 @@ fn entry(
     body: &str,
     groups: Groups,
     job_guid: JobGuid,
+    delay: Duration,
 ) -> Result<SendMessageBatchRequestEntry, PortError> {
     let entry = SendMessageBatchRequestEntry::builder().id(place.to_string()).message_body(body);
     let mut entry = entry.message_group_id(groups.group).set_message_deduplication_id(groups.deduplication);
+    if !delay.is_zero() {
+        let seconds = i32::try_from(delay.as_millis().div_ceil(1000)).unwrap_or(DELAY_MAX_SECONDS);
+        entry = entry.delay_seconds(seconds.min(DELAY_MAX_SECONDS));
+    }
     if let Some(trace) = trace::of_job(&job_guid.to_string()) {
         let value = MessageSystemAttributeValue::builder().data_type("String").string_value(trace.to_xray()).build();
         let value = value.map_err(|error| PortError::invalid(DOING, error))?;
@@ -102,14 +111,14 @@ fn entry(
 
 #[async_trait]
 impl<M: Grouped + Serialize + Send + Sync> Queue<M> for SqsQueue<M> {
-    async fn send(&self, messages: &[M]) -> Result<(), PortError> {
+    async fn send_later(&self, messages: &[M], delay: Duration) -> Result<(), PortError> {
         let bodies: Result<Vec<String>, _> = messages.iter().map(serde_json::to_string).collect();
         let bodies = bodies.map_err(|error| PortError::invalid(DOING, error))?;
         let mut requests = Vec::new();
         for batch in batches(&bodies) {
             let entries = batch.into_iter().map(|place| {
                 let message = &messages[place];
-                entry(place, &bodies[place], (self.groups)(message), message.job_guid())
+                entry(place, &bodies[place], (self.groups)(message), message.job_guid(), delay)
             });
             requests.push(entries.collect::<Result<Vec<_>, _>>()?);
         }
