@@ -43,6 +43,7 @@ pub fn chunk_messages(job_guid: JobGuid, file: &[u8], chunk_max_items: u32) -> V
         job_guid,
         owner: owner(),
         address: address(number),
+        pauses: 0,
         chunk,
         delivery_mode: DeliveryMode::Fresh,
         max_concurrency: None,

@@ -38,8 +38,7 @@ use rowmill_core::progress::views::job_reader::JobReader;
 use rowmill_core::sending::lane_router::LaneRouter;
 use rowmill_core::sending::priority_router::PriorityRouter;
 use rowmill_core::text::ChunkLimits;
-use rowmill_settings::{Deadlines, JobRetention, Recovery};
-use rowmill_settings::{Deadlines, JobRetention, Recovery, TimeLimits};
+use rowmill_settings::{Deadlines, JobRetention, Recovery, StopGrace, TimeLimits};
 use split_job::split::{SplitLimits, Splitter};
 use sweep::sweep::{SweepLimits, Sweeper};
 use upload::upload::{UploadLimits, Uploads};
@@ -102,6 +101,8 @@ pub struct Limits {
     pub recovery: Recovery,
     /// Time after a stop in which a chunk that is being processed may still be committed.
     pub grace: Duration,
+    /// Time after the begin of a pause in which a splitter sends no chunk again.
+    pub resend_after: Duration,
     pub sweep_jobs_max: usize,
     /// Time in which a sweep takes up further jobs.
     pub sweep_time: Duration,
@@ -150,6 +151,8 @@ impl Default for Limits {
             breaker: BreakerLimits { failures: 0, window: Duration::from_secs(600), probe: Duration::from_secs(60) },
             recovery: Recovery::default(),
             grace: Duration::from_secs(300),
+            // In a world without parallel runs, none is at work.
+            resend_after: Duration::ZERO,
             sweep_jobs_max: 100,
             sweep_time: Duration::from_secs(45),
             tallies_max: 4,
@@ -259,6 +262,7 @@ impl UseCases {
             range_bytes: self.limits.range_bytes,
             times: TimeLimits { split: self.limits.lease.saturating_sub(self.limits.margin), ..TimeLimits::default() },
             margin: self.limits.margin,
+            stop: StopGrace { grace: self.limits.resend_after },
             ..SplitLimits::default()
         };
         let (steps, resender) = (self.steps(), self.resender());
@@ -306,7 +310,7 @@ impl UseCases {
         let limits = SweepLimits {
             recovery: self.limits.recovery,
             jobs: JobRetention { retention: self.limits.retention },
-            grace: self.limits.grace,
+            stop: StopGrace { grace: self.limits.grace },
             jobs_max: self.limits.sweep_jobs_max,
             time: self.limits.sweep_time,
             tallies_max: self.limits.tallies_max,

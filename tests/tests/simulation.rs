@@ -88,13 +88,14 @@ fn a_seed_determines_the_whole_run() {
 
 /// The faults that can be built into the simulation, each with words of what a seed finds. The mutations of the code itself
 /// are in [`acceptance::mutations`]; they need a build of their own.
-const FAULTS: [(Broken, &str); 16] = [
+const FAULTS: [(Broken, &str); 17] = [
     (Broken::CommitWithoutCondition, ""),
     (Broken::JointCommitLooksAtOneMark, ""),
     (Broken::UpdateWithoutCondition, ""),
     (Broken::CloseBeforeCommit, ""),
     (Broken::NoSweep, ""),
     (Broken::ResumeForgetsATally, ""),
+    (Broken::ResendsAtOnce, "its run from before the pause is at work"),
     (Broken::CompletePaused, ""),
     (Broken::ProcessPaused, "an item begins although its job is paused or its attempt is past"),
     (Broken::ProcessPast, "an item begins although its job is paused or its attempt is past"),

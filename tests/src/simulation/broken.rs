@@ -28,6 +28,8 @@ pub enum Broken {
     NoSweep,
     /// A resume forgets the chunks of the first tally.
     ResumeForgetsATally,
+    /// The chunks of a resumed job are sent again while runs from before the pause are at work.
+    ResendsAtOnce,
     /// A paused job counts as complete once its split has ended.
     CompletePaused,
     /// A chunk of a paused job is processed.

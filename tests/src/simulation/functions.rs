@@ -245,6 +245,7 @@ impl Run {
             deliveries.extend(others.into_iter().map(|(delivery, _)| delivery));
         }
         self.world.invariants.delivered(task, job, attempt, chunks.len() == 1);
+        self.world.invariants.given(task, chunks.iter().map(|(message, _)| message));
         self.invoke(function, Work::Messages(deliveries), deadline, Some(process), async move {
             let received = chunks.iter().map(|(message, redelivered)| (message, *redelivered));
             let invocation = ChunkInvocation::new(&processor, WATCH_MAX_AGE, received);

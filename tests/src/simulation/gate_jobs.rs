@@ -120,6 +120,7 @@ gates!(Updates for GatedJobs {
                 self.hub.check(self.invariants.job_moved(job));
                 if let UpdateAnswer::Written(now) = &answer {
                     written.get_or_init(|| now.revision);
+                    self.invariants.paused(seen, now, self.hub.now());
                     if seen.breaker_pause.is_some() && next.resend_from.is_some() {
                         self.invariants.reach("resumed after a pause by the breaker");
                     }
@@ -152,7 +153,7 @@ gates!(Tallies for GatedJobs {
         ["{}, attempt {attempt}, {numbers:?}", job_name(job)];
     Write skip_rest(job: JobGuid, seen: &Tally, at: Timestamp) -> Result<Tally, PortError>,
         ["{}, attempt {}, {}", job_name(job), seen.attempt, seen.brief()],
-        check |all, _answer| all.rest_skipped(job, seen.attempt, seen.number);
+        check |all, _answer| all.rest_skipped(job, seen.attempt, seen.number, at);
     Write touch(job: JobGuid, attempt: u32, tally: u32, at: Timestamp) -> Result<(), PortError>,
         ["{}, tally {tally}", job_name(job)];
     Write note_next_sent(job: JobGuid, attempt: u32, tally: u32) -> Result<(), PortError>,

@@ -19,7 +19,8 @@ use rowmill_core::progress::views::job_view;
 use super::checks::{Checked, check_tally, check_totals, check_view, ensure, now};
 use super::files::SimulatedFile;
 use super::oracle::{JobRecord, RowEnd};
-use super::pause_checks::JobAtDelivery;
+use super::pause_checks::{ChunksAtWork, JobAtDelivery};
+use super::plan::GRACE;
 use super::queues::{Body, Delivery, QueueName};
 use super::trace::{chunk_name, job_name};
 use super::window_checks::Owed;
@@ -47,10 +48,12 @@ pub(super) struct Known {
     pub(super) begun: BTreeSet<(JobGuid, u32)>,
     /// What each invocation of `process-items` knows of its job.
     pub(super) deliveries: BTreeMap<u64, JobAtDelivery>,
+    /// The chunks that each invocation of `process-items` was given.
+    pub(super) at_work: BTreeMap<u64, ChunksAtWork>,
+    /// The jobs whose last pause took effect long after the time that it names.
+    pub(super) paused_late: BTreeSet<JobGuid>,
     /// The tally that each invocation must send before it ends.
     pub(super) owed: BTreeMap<u64, Owed>,
-    /// The rows whose items each invocation has begun, and when. None of a zombie.
-    at_work: BTreeMap<u64, BTreeMap<(JobGuid, u64), Timestamp>>,
     /// The invocations that have seen an open breaker.
     pub(super) saw_open: BTreeSet<u64>,
     /// The isolated chunks by invocation, and whether the invocation is processing an item.
@@ -108,8 +111,8 @@ impl Invariants {
         let mut known = self.known();
         known.isolated.remove(&task);
         known.on_lanes.remove(&task);
-        known.owed.remove(&task);
         known.at_work.remove(&task);
+        known.owed.remove(&task);
     }
 
     /// This invocation has timed out and goes on, as none of Lambda does.
@@ -136,14 +139,6 @@ impl Invariants {
         ensure(at_it <= 1, || {
             format!("{} {} is isolated, but two invocations process it at once", job_name(job), chunk_name(chunk))
         })
-    }
-
-    /// An invocation begins the item of this row.
-    pub fn item_begins(&self, task: u64, job: JobGuid, row: u64, at: Timestamp) {
-        let mut known = self.known();
-        if known.on_lanes.get(&task) != Some(&None) {
-            known.at_work.entry(task).or_default().entry((job, row)).or_insert(at);
-        }
     }
 
     /// An invocation died while it processed this chunk.
@@ -206,6 +201,7 @@ impl Invariants {
         if job.is_past(address.attempt) {
             return Ok(());
         }
+        self.runs_alone(message)?;
         let name = || format!("{} {}", job_name(guid), chunk_name(address));
         ensure(address.tally < job.split.tallies, || format!("{} is sent, but its tally is not counted yet", name()))?;
         let mut known = self.known();
@@ -247,9 +243,8 @@ impl Invariants {
         })
     }
 
-    /// A tally may have been closed without its rest. Only the tally of a stopped job may, and only when each run that began an
-    /// item of the rest before the stop has ended.
-    pub fn rest_skipped(&self, job: JobGuid, attempt: u32, number: u32) -> Checked {
+    /// A tally may have been closed without its rest. Only the tally of a stopped job may, after the grace.
+    pub fn rest_skipped(&self, job: JobGuid, attempt: u32, number: u32, at: Timestamp) -> Checked {
         let tally = now(self.store.tally(job, attempt, number)).map_err(|error| error.to_string())?;
         let row = now(self.store.job(job)).map_err(|error| error.to_string())?;
         {
@@ -262,18 +257,14 @@ impl Invariants {
             }
             let stopped = row.attempt == attempt && row.stop.is_some();
             ensure(stopped, || format!("{} tally {number} is closed early without a stop", job_name(job)))?;
+            let ended = row.stop.as_ref().is_some_and(|stop| at >= stop.at + GRACE);
+            ensure(ended, || {
+                format!("{} tally {number} is closed before the grace of its runs is over", job_name(job))
+            })?;
             of_tally.rest_skipped = true;
             *known.reached.entry("tally closed without its rest".to_owned()).or_default() += 1;
             let open = of_tally.committed.iter().zip(&of_tally.rows).filter(|(committed, _)| committed.is_none());
             let rows: Vec<u64> = open.flat_map(|(_, rows)| rows.iter().map(|row| row.number)).collect();
-            let before_stop = |at: &Timestamp| row.stop.as_ref().is_some_and(|stop| *at < stop.at);
-            let of_attempt =
-                |task: &u64| known.deliveries.get(task).is_some_and(|delivery| delivery.is_of(job, attempt));
-            let runs = known.at_work.iter().filter(|(task, _)| of_attempt(task)).flat_map(|(_, begun)| begun);
-            let mut at_work = runs.filter(|((_, number), at)| rows.contains(number) && before_stop(at));
-            ensure(at_work.next().is_none(), || {
-                format!("{} tally {number} is closed early while a run is at its rows", job_name(job))
-            })?;
             let numbers =
                 (0..).zip(&of_tally.committed).map(|(index, _)| ChunkAddress { attempt, tally: number, index });
             let numbers: Vec<u64> = numbers.map(ChunkAddress::number).collect();

@@ -96,7 +96,7 @@ impl ItemProcessor for Simulated {
             Record::Json(_) => None,
         };
         let Some(kind) = kind else { return Err(ItemError::permanent("no_kind", "the row names no kind")) };
-        let _at_item = AtItem::begin(self, item);
+        let _at_item = AtItem::begin(self);
         if kind == Kind::Poison {
             self.suspend(CallKind::Poison, item).await;
             std::future::pending::<()>().await;
@@ -148,10 +148,9 @@ struct AtItem<'a> {
 }
 
 impl<'a> AtItem<'a> {
-    fn begin(of: &'a Simulated, item: &Item) -> Self {
+    fn begin(of: &'a Simulated) -> Self {
         let task = of.hub.current();
         of.hub.check(of.invariants.at_item(task, true));
-        of.invariants.item_begins(task, item.job_guid, item.row, of.hub.now());
         Self { of, task }
     }
 }

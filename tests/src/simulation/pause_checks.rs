@@ -2,13 +2,16 @@
 
 use std::collections::BTreeSet;
 
+use jiff::Timestamp;
 use rowmill_core::model::ids::JobGuid;
 use rowmill_core::model::job::Job;
+use rowmill_core::model::messages::ChunkMessage;
 use rowmill_core::model::tally::ChunkAddress;
 use rowmill_core::ports::{Jobs, Tallies};
 
 use super::checks::{Checked, ensure, now};
 use super::invariants::Invariants;
+use super::plan::{GRACE, TIMEOUT};
 use super::queues::{Body, Queues};
 use super::trace::{chunk_name, job_name};
 
@@ -29,13 +32,18 @@ pub struct JobAtDelivery {
     saw_past: Option<bool>,
 }
 
+/// The chunks that an invocation of `process-items` was given, each with the number of pauses of its message.
+#[derive(Clone, Debug)]
+pub struct ChunksAtWork {
+    job: JobGuid,
+    chunks: Vec<(ChunkAddress, u32)>,
+    /// The number of pauses of the first row it has read that lets it run chunks.
+    pauses: Option<u32>,
+}
+
 impl JobAtDelivery {
     pub const fn job(&self) -> JobGuid {
         self.job
-    }
-
-    pub fn is_of(&self, job: JobGuid, attempt: u32) -> bool {
-        (self.job, self.attempt) == (job, attempt)
     }
 }
 
@@ -50,6 +58,47 @@ impl Invariants {
         }
     }
 
+    /// This invocation of `process-items` was given these chunks of a job.
+    pub fn given<'a>(&self, task: u64, messages: impl Iterator<Item = &'a ChunkMessage> + Clone) {
+        let Some(job) = messages.clone().next().map(|message| message.job_guid) else { return };
+        let chunks = messages.map(|message| (message.address, message.pauses)).collect();
+        self.known().at_work.insert(task, ChunksAtWork { job, chunks, pauses: None });
+    }
+
+    /// A job may have been paused. If the caller stood still for long before its write, runs that began meanwhile outlive
+    /// the grace, which counts from the time that the pause names.
+    pub fn paused(&self, seen: &Job, next: &Job, at: Timestamp) {
+        if let Some(paused_at) = next.paused_at.filter(|paused_at| seen.paused_at != Some(*paused_at)) {
+            let is_late = at >= paused_at + GRACE.saturating_sub(TIMEOUT);
+            let late = &mut self.known().paused_late;
+            if is_late {
+                late.insert(next.job_guid)
+            } else {
+                late.remove(&next.job_guid)
+            };
+        }
+    }
+
+    /// A chunk is sent: no run from before the last pause is at work on it.
+    pub fn runs_alone(&self, message: &ChunkMessage) -> Checked {
+        let known = self.known();
+        if known.paused_late.contains(&message.job_guid) {
+            return Ok(());
+        }
+        let may_run = |at_work: &ChunksAtWork| {
+            at_work.job == message.job_guid
+                && at_work.chunks.iter().any(|(chunk, pauses)| {
+                    *chunk == message.address
+                        && *pauses < message.pauses
+                        && at_work.pauses.is_some_and(|read| read <= *pauses)
+                })
+        };
+        ensure(!known.at_work.values().any(may_run), || {
+            let name = job_name(message.job_guid);
+            format!("{name} {} is sent, and its run from before the pause is at work", chunk_name(message.address))
+        })
+    }
+
     /// The attempt of the chunk that this invocation of `process-items` was given, if it is of this job.
     pub fn delivered_attempt(&self, task: u64, job: JobGuid) -> Option<u32> {
         self.known().deliveries.get(&task).filter(|delivery| delivery.job == job).map(|delivery| delivery.attempt)
@@ -57,6 +106,12 @@ impl Invariants {
 
     /// An invocation has read the row of its job.
     pub fn job_read(&self, task: u64, row: &Job) {
+        if let Some(at_work) = self.known().at_work.get_mut(&task)
+            && at_work.job == row.job_guid
+            && !row.is_paused()
+        {
+            at_work.pauses.get_or_insert(row.pauses);
+        }
         if let Some(delivery) = self.known().deliveries.get_mut(&task)
             && delivery.job == row.job_guid
         {
@@ -102,15 +157,15 @@ impl Invariants {
         let counted = if row.split.done { row.split.tallies } else { row.split.dispatched };
         self.reach("all chunks sent again after a resume");
         for tally in now(self.store.tallies(job, row.attempt, 0..counted)).map_err(|error| error.to_string())? {
-            // The run that makes the tally half done that it waits for, or commits the chunk, may be about to send it.
-            if ahead.is_some_and(|ahead| tally.number >= ahead) {
-                continue;
-            }
+            // The run that commits what it waits for may be about to send it.
+            let waits = |chunk: &ChunkAddress| {
+                ahead.is_some_and(|ahead| chunk.tally >= ahead)
+                    || width.is_some_and(|width| chunk.number() >= u64::from(width))
+            };
             let places = (0..).take(tally.expected as usize).filter(|place| tally.mark(*place).is_none());
-            for index in places.filter(|_| !tally.is_closed()) {
-                let chunk = ChunkAddress { attempt: row.attempt, tally: tally.number, index };
-                let waits = width.is_some_and(|width| chunk.number() >= u64::from(width));
-                ensure(waits || sent.contains(&chunk), || {
+            let chunks = places.map(|index| ChunkAddress { attempt: row.attempt, tally: tally.number, index });
+            for chunk in chunks.filter(|chunk| !tally.is_closed() && !waits(chunk)) {
+                ensure(sent.contains(&chunk), || {
                     format!("{} {} was forgotten by a resume", job_name(job), chunk_name(chunk))
                 })?;
             }

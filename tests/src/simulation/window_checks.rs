@@ -34,17 +34,17 @@ impl Invariants {
         let Some(tally) = record.ahead.map(|ahead| tally + ahead).filter(|next| *next < row.split.tallies) else {
             return Ok(());
         };
-        if is_just && !row.is_paused() {
+        if is_just && row.stop.is_none() && row.sends_on_commit(tally) {
             known.owed.insert(task, Owed { job, attempt, tally, pauses: row.pauses });
         }
         Ok(())
     }
 
-    /// This invocation has succeeded: what it owed was sent, unless its job has been paused or has ended since.
+    /// This invocation has succeeded: what it owed was sent, unless its job has been paused or stopped or has ended since.
     pub fn has_sent(&self, task: u64) -> Checked {
         let Some(owed) = self.known().owed.remove(&task) else { return Ok(()) };
         let row = now(self.store.job(owed.job)).map_err(|error| error.to_string())?;
-        if row.is_past(owed.attempt) || row.pauses != owed.pauses {
+        if row.is_past(owed.attempt) || row.pauses != owed.pauses || row.stop.is_some() {
             return Ok(());
         }
         let known = self.known();

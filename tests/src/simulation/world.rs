@@ -129,7 +129,8 @@ impl World {
         let simulated =
             Simulated::new(hub.clone(), invariants.clone(), plan.items, holds.clone(), plan.outage_from(began));
         let job_types = JobTypes::of([Arc::new(simulated.laned()) as Arc<dyn JobType>, Arc::new(simulated)]);
-        let use_cases = UseCases { ports, limits: limits(plan), job_types, type_limits: plan.type_limits.clone() };
+        let use_cases =
+            UseCases { ports, limits: limits(plan, broken), job_types, type_limits: plan.type_limits.clone() };
         Self {
             creator: Arc::new(Creator { owner_priorities: every_priority(), ..use_cases.creator() }),
             canceller: Arc::new(use_cases.canceller()),
@@ -161,7 +162,7 @@ fn every_priority() -> OwnerPriorities {
 }
 
 /// The limits of a seed. Times are shorter and sizes smaller than in the deployed system, so that a short run meets them.
-fn limits(plan: &Plan) -> Limits {
+fn limits(plan: &Plan, broken: Broken) -> Limits {
     Limits {
         chunks: ChunkLimits { max_items: plan.chunk_items, max_bytes: 1 << 16, max_record_bytes: 1 << 16 },
         tallies_ahead: plan.tallies_ahead,
@@ -184,6 +185,7 @@ fn limits(plan: &Plan) -> Limits {
         breaker: plan.breaker,
         recovery: Recovery { stale: plan.stale },
         grace: GRACE,
+        resend_after: if broken == Broken::ResendsAtOnce { Duration::ZERO } else { GRACE },
         sweep_jobs_max: plan.sweep_jobs_max,
         sweep_time: SWEEP_TIME,
         tallies_max: plan.tallies_max,

@@ -18,7 +18,14 @@ pub fn on_the_stack<F: Future<Output = ()>>(name: &str, test: impl FnOnce(&'stat
     let stack = STACK.get_or_init(|| {
         // A job type without input. No test calls its target.
         let targets = r#"{"report": {"webhook": "https://example.com/report", "input": "none"}}"#;
-        let parameters = [("OwnerJobCeiling", "50"), ("JobTargets", targets)];
+        let parameters = [
+            ("OwnerJobCeiling", "50"),
+            ("JobTargets", targets),
+            // A resumed job waits for the runs from before its pause.
+            ("ProcessTimeoutSeconds", "10"),
+            ("ItemTimeoutSeconds", "3"),
+            ("StopGraceSeconds", "12"),
+        ];
         runtime.block_on(LocalStack::up(&options(folder().join("stack"), &parameters)))
     });
     runtime.block_on(async {

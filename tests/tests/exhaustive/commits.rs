@@ -1,7 +1,7 @@
 //! The steps of a commit, and those that follow it.
 
 use crate::programs::{Chunk, Programs, Rules};
-use crate::rows::{Counts, Status, Tally, Write};
+use crate::rows::{Counts, Tally, Write};
 use crate::tasks::{After, Message, State, Step, Task, Work};
 
 impl Programs {
@@ -79,27 +79,13 @@ impl Programs {
     }
 
     pub fn look_at_next_tally(&self, state: &State, message: Message, after: u8, of: (bool, bool)) -> Step {
-        let (attempt, job, (closed, again)) = (message.attempt, &state.rows.job, of);
-        let next = self
-            .ahead
-            .map(|ahead| after + ahead)
-            .filter(|number| !state.rows.is_past(attempt) && job.status != Status::Paused && *number < job.tallies);
-        let waiting = next.and_then(|number| state.rows.tally(attempt, number).map(|tally| (number, tally)));
-        match waiting {
-            Some((number, tally)) if job.stop && tally.is_closed() => {
-                Step::Fold(number, After::NextTally { after: number, closed, again })
-            }
-            Some((number, tally)) if job.stop && !again && tally.done == 0 => Step::SkipNextTally { number, closed },
-            Some((number, _)) => self.send_of_next_tally(state, message, (number, number * self.chunks_per_tally), of),
-            None if Some(after) == self.tally_of(message) => self.close(message, closed),
-            None => Step::NoteNextSent { closed },
-        }
-    }
-
-    fn tally_of(&self, message: Message) -> Option<u8> {
-        match message.work {
-            Work::Chunk(chunk) => Some(self.address(chunk).0),
-            Work::Split | Work::Complete => None,
+        let (attempt, job, (closed, _)) = (message.attempt, &state.rows.job, of);
+        let next = self.ahead.map(|ahead| after + ahead).filter(|number| {
+            !state.rows.is_past(attempt) && !job.stop && job.sends_on_commit(*number) && *number < job.tallies
+        });
+        match next {
+            Some(number) => self.send_of_next_tally(state, message, (number, number * self.chunks_per_tally), of),
+            None => self.close(message, closed),
         }
     }
 
@@ -124,7 +110,9 @@ impl Programs {
             return self.close(message, closed);
         };
         let next = chunk + width;
-        let counted = !state.rows.is_past(attempt) && self.address(next).0 < state.rows.job.tallies;
+        let (job, tally) = (&state.rows.job, self.address(next).0);
+        let counted = !state.rows.is_past(attempt) && tally < job.tallies && job.sends_on_commit(tally);
+        let counted = counted && !(job.stop && again);
         let missing = next < self.chunk_count(attempt) && !self.is_accounted_for(state, attempt, next);
         match counted && missing {
             true => Step::SendNext { chunk: next, closed, again },

@@ -15,8 +15,8 @@
 //! | `properties` | what must hold in every state |
 //!
 //! The model has no clock. An invocation may wait before any step for any time. A lease may expire at any time after
-//! its holder died (with [`Budget::zombies`], also before). A stopped job's grace may end at any time. The sweep runs
-//! when the job no longer moves (with [`Budget::early_sweeps`], also before).
+//! its holder died (with [`Budget::zombies`], also before). A stopped job's grace may end at any time. A resend begins when
+//! the runs from before the pause have ended. The sweep runs when the job no longer moves (with [`Budget::early_sweeps`], also before).
 //!
 //! The model leaves out items, objects and checkpoints (no condition of these writes reads them), dead letters, and the
 //! writes of other jobs.
@@ -40,7 +40,7 @@ use stateright::{Checker, HasDiscoveries, Model};
 
 use model::Protocol;
 use programs::{Chunk, Programs, Rules};
-use properties::{COUNTED_ONCE, EVERY_JOB_ENDS, EXACT, ONLY_COUNTED};
+use properties::{COUNTED_ONCE, EVERY_JOB_ENDS, EXACT, NOT_TWICE, ONLY_COUNTED};
 use tasks::{Budget, State};
 
 const CHUNKS: [Chunk; 4] = [
@@ -243,6 +243,7 @@ fn every_rule_that_is_dropped_is_caught() {
         (Rules::NoSweep, TWO_TALLIES, CRASH, EVERY_JOB_ENDS),
         (Rules::SendBeforeCount, TWO_TALLIES, CALM, ONLY_COUNTED),
         (Rules::ForgetOnResume, TWO_TALLIES, hold, EVERY_JOB_ENDS),
+        (Rules::ResendAtOnce, TWO_TALLIES, hold, NOT_TWICE),
         (Rules::EndPaused, TWO_TALLIES, hold, EXACT),
         (Rules::ForgetNextTally, one_ahead(TWO_TALLIES), CALM, EVERY_JOB_ENDS),
         (Rules::SettleWithoutNextTally, one_ahead(TWO_TALLIES), Budget { chunk_crashes: 1, ..CALM }, EVERY_JOB_ENDS),

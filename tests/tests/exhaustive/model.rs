@@ -160,12 +160,12 @@ impl Model for Protocol {
             }
             Action::Hold => {
                 budget.holds -= 1;
-                next.rows.pause();
+                next.pause();
             }
             Action::Resume => {
                 next.rows.resume();
                 if self.programs.rules == Rules::ForgetOnResume {
-                    next.rows.job.resend_from = None;
+                    (next.rows.job.held, next.rows.job.resend_from) = (false, None);
                 }
                 send_split(&mut next);
             }
@@ -175,12 +175,12 @@ impl Model for Protocol {
                 send_split(&mut next);
             }
             Action::Sweep => {
-                match (state.is_quiet(), state.rows.job.status == Status::Paused) {
+                match (state.is_quiet(), is_always_due(state)) {
                     (true, false) => budget.sweeps -= 1,
                     (true, true) => {}
                     (false, _) => budget.early_sweeps -= 1,
                 }
-                let message = Message { attempt: next.rows.job.attempt, work: Work::Split, again: false };
+                let message = Message { attempt: next.rows.job.attempt, work: Work::Split, again: false, old: false };
                 let step = self.programs.begin_sweep(&next)?;
                 *next.task_mut(Who::Sweeper) = Some(Task { step, ..Task::begin(message, Hold::None) });
             }
@@ -196,11 +196,11 @@ impl Model for Protocol {
 
 impl Protocol {
     /// How often the sweep may still look at the job in this state. While the job still moves, only early sweeps may. A
-    /// paused job that nothing moves is looked at any number of times.
+    /// paused or stopped job that nothing moves is looked at any number of times.
     pub fn sweeps_left(&self, state: &State) -> u8 {
         match (self.programs.rules, state.is_quiet()) {
             (Rules::NoSweep, _) => 0,
-            (_, true) if state.rows.job.status == Status::Paused => 1,
+            (_, true) if is_always_due(state) => 1,
             (_, true) => state.budget.sweeps,
             (_, false) => state.budget.early_sweeps,
         }
@@ -209,7 +209,7 @@ impl Protocol {
     /// The fresh messages of chunks that an invocation may receive together: each with the number of the other chunk.
     fn pairs(&self, state: &State) -> impl Iterator<Item = (Message, u8)> {
         let fresh: Vec<(Message, u8)> = (state.queues.waiting())
-            .filter(|message| self.programs.joint && !message.again)
+            .filter(|message| self.programs.joint && !message.again && !message.old)
             .filter_map(|message| match message.work {
                 Work::Chunk(chunk) => Some((message, chunk)),
                 Work::Split | Work::Complete => None,
@@ -230,7 +230,7 @@ impl Protocol {
     fn actions_of(&self, state: &State, who: Who, actions: &mut Vec<Action>) {
         let (Some(task), budget) = (state.task(who), &state.budget) else { return };
         let step = task.step;
-        if !waits_for_lease(state, who, task) {
+        if !waits_for_lease(state, who, task) && !self.programs.waits_for_runs(state, step) {
             actions.push(Action::Take(who, step));
             if budget.lost_replies > 0 && !task.repeats && !matches!(step, Step::ReadJob | Step::Acknowledge) {
                 actions.push(Action::LoseReply(who, step));
@@ -257,7 +257,12 @@ impl Protocol {
     fn take(&self, state: &mut State, who: Who) {
         let Some(task) = state.task(who).copied() else { return };
         if let Some(step) = self.programs.take(state, who, task) {
-            *state.task_mut(who) = Some(Task { step, repeats: false, ..task });
+            // Messages are from before a pause if the row that their sender has read or written last is.
+            let is_split = task.message.work == Work::Split;
+            let reads = matches!(task.step, Step::ReadJob | Step::TakeLease | Step::CountTally(_));
+            let old = task.message.old && !(is_split && reads);
+            let message = Message { old, ..task.message };
+            *state.task_mut(who) = Some(Task { message, step, repeats: false, ..task });
             return;
         }
         if let Some(twin) = state.twin(who) {
@@ -267,8 +272,13 @@ impl Protocol {
     }
 }
 
+/// Whether the sweep looks at the job without any fault: it is paused, or a stop has made it due.
+fn is_always_due(state: &State) -> bool {
+    state.rows.job.status == Status::Paused || (state.rows.job.stop && !state.rows.job.status.is_terminal())
+}
+
 fn send_split(state: &mut State) {
-    let message = Message { attempt: state.rows.job.attempt, work: Work::Split, again: false };
+    let message = Message { attempt: state.rows.job.attempt, work: Work::Split, again: false, old: false };
     let step = Step::SendSplit(After::Done);
     *state.task_mut(Who::Caller) = Some(Task { step, ..Task::begin(message, Hold::None) });
 }

@@ -25,6 +25,8 @@ pub enum Rules {
     NoSweep,
     /// A resume sends no chunk again.
     ForgetOnResume,
+    /// A resume sends chunks again while runs from before the pause are at work.
+    ResendAtOnce,
     /// A paused job is ended once its split has ended.
     EndPaused,
     /// The run that makes a tally half done does not send the one that waits for it.
@@ -101,7 +103,7 @@ impl Programs {
 
     /// Takes a step and returns the next one, or `None` if the invocation is over.
     pub fn take(&self, state: &mut State, who: Who, task: Task) -> Option<Step> {
-        let attempt = task.message.attempt;
+        let Message { attempt, old, .. } = task.message;
         let rows = &mut state.rows;
         match task.step {
             Step::ReadJob => Some(self.begin(state, task.message)),
@@ -112,7 +114,7 @@ impl Programs {
             },
             Step::Release => {
                 rows.release(who);
-                Some(Step::SendSplit(After::Done))
+                Self::go_on(state, who)
             }
             Step::PutTally(number) => Some(self.put_tally(state, attempt, number)),
             Step::CountTally(number) => Some(self.count_tally(state, attempt, who, number)),
@@ -120,10 +122,10 @@ impl Programs {
                 Write::Applied => Some(self.next_tally(attempt, number + 1)),
                 Write::Refused => Self::done(who),
             },
-            Step::SendChunk { chunk, again } => Some(self.send_chunk(state, attempt, chunk, again)),
+            Step::SendChunk { chunk, again } => Some(self.send_chunk(state, task.message, chunk, again)),
             Step::HandOver => Self::hand_over(state, attempt, who),
             Step::SendSplit(after) => {
-                state.queues.send(Message { attempt, work: Work::Split, again: false });
+                state.queues.send(Message { attempt, work: Work::Split, again: false, old: false });
                 self.follow(state, who, attempt, after)
             }
             Step::CloseWithoutRest(number, after) => {
@@ -140,18 +142,14 @@ impl Programs {
             Step::CommitRest { chunk, skip } => self.commit_chunks(state, task, &[chunk], skip),
             Step::LookAtNext { closed, again } => Some(self.look_at_next(state, task.message, closed, again)),
             Step::SendNext { chunk, closed, again } => {
-                state.queues.send(Message { attempt, work: Work::Chunk(chunk), again });
+                state.queues.send(Message { attempt, work: Work::Chunk(chunk), again, old });
                 Some(self.close(task.message, closed))
             }
             Step::LookAtNextTally { after, closed, again } => {
                 Some(self.look_at_next_tally(state, task.message, after, (closed, again)))
             }
-            Step::SkipNextTally { number, closed } => {
-                rows.close_without_rest(attempt, number);
-                Some(Step::Fold(number, After::NextTally { after: number, closed, again: false }))
-            }
             Step::SendOfNextTally { chunk, closed, again } => {
-                state.queues.send(Message { attempt, work: Work::Chunk(chunk), again });
+                state.queues.send(Message { attempt, work: Work::Chunk(chunk), again, old });
                 let of_same = (self.address(chunk).0, chunk + 1);
                 Some(self.send_of_next_tally(state, task.message, of_same, (closed, again)))
             }
@@ -163,7 +161,7 @@ impl Programs {
             }
             Step::Fold(number, after) => self.fold(state, who, task.message, number, after),
             Step::Announce(after) => {
-                state.queues.send(Message { attempt, work: Work::Complete, again: false });
+                state.queues.send(Message { attempt, work: Work::Complete, again: false, old: false });
                 self.follow(state, who, attempt, after)
             }
             Step::TakeLeaseToEnd => match rows.take_lease(attempt, who) {
@@ -175,10 +173,14 @@ impl Programs {
                 Write::Refused if !rows.is_past(attempt) => Some(Step::End { stop_seen: rows.job.stop }),
                 Write::Applied | Write::Refused => Self::done(who),
             },
-            Step::Resend(resend) => Some(self.resend(state, attempt, resend)),
+            Step::BeginResend(resend) => Some(match rows.begin_resend(resend.pauses, task.repeats) {
+                Write::Applied => Step::Resend(resend),
+                Write::Refused => Step::Acknowledge,
+            }),
+            Step::Resend(resend) => Some(self.resend(state, attempt, old, resend)),
             Step::NoteResent(resend, next) => Some(self.note_resent(state, attempt, resend, next)),
             Step::ResendChunk(chunk) => {
-                state.queues.send(Message { attempt, work: Work::Chunk(chunk), again: true });
+                state.queues.send(Message { attempt, work: Work::Chunk(chunk), again: true, old });
                 self.sweep(state, chunk + 1)
             }
             Step::Acknowledge => None,
@@ -195,12 +197,10 @@ impl Programs {
     fn follow(&self, state: &State, who: Who, attempt: usize, after: After) -> Option<Step> {
         match after {
             After::Done => Self::done(who),
-            After::FinishSplit => Some(Step::FinishSplit),
             After::Commit { skip } => Some(Step::Commit { skip }),
             After::Sweep(_) if state.rows.is_past(attempt) => None,
             After::Sweep(chunk) => self.sweep(state, chunk),
-            After::Resend(resend) => Some(Step::Resend(resend)),
-            After::NextTally { after, closed, again } => Some(Step::LookAtNextTally { after, closed, again }),
+            After::NoteResent(resend, next) => Some(Step::NoteResent(resend, Some(next))),
         }
     }
 
@@ -212,8 +212,9 @@ impl Programs {
         }
         match message.work {
             Work::Split | Work::Chunk(_) if rows.job.status == Status::Paused => Step::Acknowledge,
+            Work::Chunk(_) if message.old => Step::Acknowledge,
             Work::Split => match rows.job.resend_from {
-                Some(from) => Step::Resend(self.first_to_resend(state, attempt, from)),
+                Some(from) => self.first_to_resend(state, attempt, from),
                 None => Self::begin_split(state),
             },
             Work::Complete if self.rules == Rules::EndPaused && rows.job.status == Status::Paused => {
@@ -248,7 +249,7 @@ impl Programs {
         }
         let unsent = (job.dispatched < job.tallies).then(|| job.tallies - 1);
         Some(match unsent {
-            Some(number) if job.stop => Step::CloseWithoutRest(number, After::FinishSplit),
+            _ if job.is_held_back() => Step::Release,
             _ if job.stop || job.split_done => Step::FinishSplit,
             Some(number) => self.first_of(number, true),
             None => self.next_tally(attempt, job.tallies),
@@ -282,9 +283,9 @@ impl Programs {
             Write::Applied if self.rules == Rules::SendBeforeCount => self.next_tally(attempt, number + 1),
             Write::Applied => self.first_of(number, false),
             Write::Refused if !ours => Step::Acknowledge,
+            Write::Refused if job.is_held_back() => Step::HandOver,
             // This run's own write, whose reply was lost.
             Write::Refused if job.tallies == number + 1 => self.first_of(number, false),
-            Write::Refused if job.status == Status::Paused => Step::HandOver,
             // The job was stopped.
             Write::Refused => Step::FinishSplit,
         }
@@ -292,10 +293,11 @@ impl Programs {
 
     /// Sends a chunk's message. The strong reads before it (of this chunk, if it may have been sent before, and of the
     /// chunk W places before) belong to the same step, because a chunk that is accounted for stays so.
-    fn send_chunk(&self, state: &mut State, attempt: usize, chunk: u8, again: bool) -> Step {
+    fn send_chunk(&self, state: &mut State, message: Message, chunk: u8, again: bool) -> Step {
+        let Message { attempt, old, .. } = message;
         let due = !again || !self.is_accounted_for(state, attempt, chunk);
         if due && self.may_fly(state, attempt, chunk) {
-            state.queues.send(Message { attempt, work: Work::Chunk(chunk), again });
+            state.queues.send(Message { attempt, work: Work::Chunk(chunk), again, old });
         }
         let (number, next) = (self.address(chunk).0, chunk + 1);
         if next < self.chunk_count(attempt) && self.address(next).0 == number {
@@ -311,7 +313,12 @@ impl Programs {
         let handed_over = state.rows.hand_split_over(attempt, who);
         // If the lease is free, this same write, whose reply was lost, has released it.
         let free = state.rows.job.lease == Lease::Free && !state.rows.is_past(attempt);
-        if handed_over == Write::Applied || free { Some(Step::SendSplit(After::Done)) } else { Self::done(who) }
+        if handed_over == Write::Applied || free { Self::go_on(state, who) } else { Self::done(who) }
+    }
+
+    /// The message of the next invocation, unless it follows a resume, or the end of its resend.
+    fn go_on(state: &State, who: Who) -> Option<Step> {
+        if state.rows.job.is_held_back() { Self::done(who) } else { Some(Step::SendSplit(After::Done)) }
     }
 
     fn finish_split(state: &mut State, attempt: usize, who: Who) -> Option<Step> {

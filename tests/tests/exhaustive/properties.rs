@@ -26,6 +26,9 @@ pub const EVERY_JOB_ENDS: &str = "every job ends";
 /// A job with `maxConcurrency` W.
 pub const AT_MOST_W: &str = "at most W chunks are in flight";
 
+/// Without duplicates, a resend waits for the runs from before the pause.
+pub const NOT_TWICE: &str = "no chunk runs from before a pause and from after it at once";
+
 /// A job with A tallies ahead.
 pub const NOT_EARLY: &str = "no chunk is in flight before the tally A places before it is half done";
 
@@ -66,6 +69,9 @@ pub fn of(protocol: &Protocol) -> Vec<Property<Protocol>> {
         }));
     }
     if protocol.budget.holds > 0 {
+        properties.push(Property::always(NOT_TWICE, |_, state: &State| {
+            state.running().all(|(chunk, old)| !old || !state.running().any(|other| other == (chunk, false)))
+        }));
         properties.push(Property::sometimes("a resumed job completes", |_, State { rows, .. }| {
             rows.job.pauses > 1 && rows.job.status == Status::Completed
         }));

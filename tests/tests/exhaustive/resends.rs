@@ -1,6 +1,6 @@
 //! How a resumed job gets the messages again that were dropped while it was paused.
 
-use crate::programs::Programs;
+use crate::programs::{Programs, Rules};
 use crate::rows::{Tally, Write};
 use crate::tasks::{After, Message, Resend, State, Step, Work};
 
@@ -13,16 +13,23 @@ impl Programs {
         }
     }
 
-    /// Where the missing chunks of a resumed job begin and end.
-    pub fn first_to_resend(&self, state: &State, attempt: usize, from: u8) -> Resend {
+    /// The first step of a resend, from this tally on.
+    pub fn first_to_resend(&self, state: &State, attempt: usize, from: u8) -> Step {
         let job = &state.rows.job;
         let end = (job.tallies * self.chunks_per_tally).min(self.chunk_count(attempt));
-        Resend { chunk: from * self.chunks_per_tally, end, from, pauses: job.pauses }
+        let resend = Resend { chunk: from * self.chunks_per_tally, end, from, pauses: job.pauses };
+        if job.held { Step::BeginResend(resend) } else { Step::Resend(resend) }
+    }
+
+    /// Whether the first step of a resend must wait: runs from before the pause are at work.
+    pub fn waits_for_runs(&self, state: &State, step: Step) -> bool {
+        let begins = matches!(step, Step::BeginResend(_)) && self.rules != Rules::ResendAtOnce;
+        begins && state.running().any(|(_, old)| old)
     }
 
     /// Sends a chunk of a resumed job if it is missing, or folds its tally if that is closed. The strong reads belong to the
     /// same step, because a chunk that is accounted for stays so.
-    pub fn resend(&self, state: &mut State, attempt: usize, resend: Resend) -> Step {
+    pub fn resend(&self, state: &mut State, attempt: usize, old: bool, resend: Resend) -> Step {
         let Resend { chunk, end, .. } = resend;
         if chunk >= end {
             return Step::NoteResent(resend, None);
@@ -31,14 +38,13 @@ impl Programs {
         let behind = ((number + 1) * self.chunks_per_tally).min(end);
         let rows = &state.rows;
         if rows.tally(attempt, number).is_some_and(Tally::is_closed) {
-            let next = Resend { chunk: behind, ..resend };
             return match rows.attempts[attempt].totals.closed[usize::from(number)] {
-                0 => Step::Fold(number, After::Resend(next)),
-                _ => Step::Resend(next),
+                0 => Step::Fold(number, After::NoteResent(resend, number + 1)),
+                _ => Step::NoteResent(resend, Some(number + 1)),
             };
         }
         if !self.is_accounted_for(state, attempt, chunk) && self.may_fly(state, attempt, chunk) {
-            state.queues.send(Message { attempt, work: Work::Chunk(chunk), again: true });
+            state.queues.send(Message { attempt, work: Work::Chunk(chunk), again: true, old });
         }
         let next = Resend { chunk: chunk + 1, ..resend };
         if next.chunk == behind { Step::NoteResent(next, Some(number + 1)) } else { Step::Resend(next) }
@@ -48,7 +54,9 @@ impl Programs {
         let noted = state.rows.note_resent(resend.pauses, resend.from, next);
         match (noted, next) {
             (Write::Refused, _) => Step::Acknowledge,
-            (Write::Applied, Some(next)) => Step::Resend(Resend { from: next, ..resend }),
+            (Write::Applied, Some(next)) => {
+                Step::Resend(Resend { chunk: next * self.chunks_per_tally, from: next, ..resend })
+            }
             (Write::Applied, None) if state.rows.is_past(attempt) => Step::Acknowledge,
             (Write::Applied, None) => Self::begin_split(state),
         }

@@ -88,7 +88,9 @@ pub struct Job {
     pub paused_from_waiting: bool,
     /// Number of pauses and resumes.
     pub pauses: u8,
-    /// The first tally whose chunks may not be sent again since it was resumed.
+    /// `pausedAt`: it is paused, or was resumed and its chunks are not being sent again yet.
+    pub held: bool,
+    /// The tally whose chunks are sent again since it was resumed.
     pub resend_from: Option<u8>,
     /// The counts of the whole job at the end of the last attempt.
     pub counts: Counts,
@@ -181,6 +183,7 @@ impl Rows {
             stop: false,
             paused_from_waiting: false,
             pauses: 0,
+            held: false,
             resend_from: None,
             counts: Counts::default(),
             before: None,
@@ -224,10 +227,10 @@ impl Rows {
         self.attempts[attempt].tallies[usize::from(number)].get_or_insert(tally);
     }
 
-    /// Condition: own lease, same attempt, `tallies = n`, no `stop`, not `splitDone`, not paused.
+    /// Condition: own lease, same attempt, `tallies = n`, no `stop`, not `splitDone`, not paused, no `resendFrom`.
     pub fn count_tally(&mut self, attempt: usize, who: Who, number: u8) -> Write {
         let job = &mut self.job;
-        let may_count = !job.stop && !job.split_done && job.status != Status::Paused;
+        let may_count = !job.stop && !job.split_done && !job.is_held_back();
         if !job.is_held(attempt, who) || job.tallies != number || !may_count {
             return Write::Refused;
         }
@@ -303,15 +306,17 @@ impl Rows {
         job.status = if stop_seen { Status::Cancelled } else { Status::Completed };
         job.counts = merged(job.before, self.attempts[attempt].totals.counts);
         job.completions += 1;
-        job.resend_from = None;
+        (job.held, job.resend_from) = (false, None);
         job.lease = Lease::Free;
         self.slots -= 1;
         Write::Applied
     }
 
-    /// Condition: not ended, no `stop`. It ends a pause. A job that nobody has taken up ends at once, in one transaction.
+    /// Condition: not ended, no `stop`. It ends a pause and a resend. A job that nobody has taken up ends at once, in one
+    /// transaction.
     pub fn stop(&mut self) {
         let is_untaken = self.job.status == Status::Waiting || self.job.paused_from_waiting;
+        (self.job.held, self.job.resend_from) = (false, None);
         if is_untaken && self.job.lease == Lease::Free {
             self.job.stop = true;
             self.job.split_done = true;
@@ -332,7 +337,7 @@ impl Rows {
         job.paused_from_waiting = job.status == Status::Waiting;
         job.status = Status::Paused;
         job.pauses += 1;
-        job.resend_from = None;
+        (job.held, job.resend_from) = (true, None);
     }
 
     /// Condition: paused.
@@ -344,13 +349,26 @@ impl Rows {
         job.resend_from = Some(0);
     }
 
+    /// Condition: `pausedAt` is there, `pauses` unchanged since it was read. A caller whose reply was lost finds its own note.
+    pub fn begin_resend(&mut self, pauses: u8, repeats: bool) -> Write {
+        let job = &mut self.job;
+        if job.pauses != pauses || job.resend_from.is_none() || !(job.held || repeats) {
+            return Write::Refused;
+        }
+        job.held = false;
+        Write::Applied
+    }
+
     /// Condition: `pauses` and `resendFrom` unchanged since they were read. A caller whose reply was lost finds its own note.
     pub fn note_resent(&mut self, pauses: u8, from: u8, next: Option<u8>) -> Write {
         let job = &mut self.job;
-        if (job.pauses, job.resend_from) == (pauses, Some(from)) {
+        if (job.pauses, job.held, job.resend_from) == (pauses, false, Some(from)) {
             job.resend_from = next;
+            if next.is_none() {
+                job.dispatched = job.tallies;
+            }
         }
-        if (job.pauses, job.resend_from) == (pauses, next) { Write::Applied } else { Write::Refused }
+        if (job.pauses, job.held, job.resend_from) == (pauses, false, next) { Write::Applied } else { Write::Refused }
     }
 
     /// Condition: ended, attempt unchanged since it was read. The split begins anew, and the slots are taken again.
@@ -366,6 +384,16 @@ impl Rows {
 }
 
 impl Job {
+    /// Whether the splitter waits: the job is paused, or its chunks are not all sent again.
+    pub fn is_held_back(&self) -> bool {
+        self.status == Status::Paused || self.resend_from.is_some()
+    }
+
+    /// Whether a run that commits sends what waits for it in this tally.
+    pub fn sends_on_commit(&self, tally: u8) -> bool {
+        !self.held && self.resend_from.is_none_or(|from| tally <= from)
+    }
+
     fn is_held(&self, attempt: usize, who: Who) -> bool {
         self.attempt == attempt && self.lease == Lease::Held(who)
     }

@@ -47,7 +47,7 @@ pub enum Step {
     HandOver,
     /// *`split-job`, the lease refused because the job is paused: lease removed, if it is held all the same*.
     Release,
-    /// *`split-job`, the job stopped: `done = expected, skipped += the rest`*; also by the sweep.
+    /// *`sweep`, the job stopped: `done = expected, skipped += the rest`*.
     CloseWithoutRest(u8, After),
     /// *`split-job`: `splitDone`, `dispatched = tallies`, lease removed*; also by the sweep.
     FinishSplit,
@@ -63,8 +63,6 @@ pub enum Step {
     SendNext { chunk: u8, closed: bool, again: bool },
     /// The run that has made this tally half done: the strong reads of the job row and of the tally A places further.
     LookAtNextTally { after: u8, closed: bool, again: bool },
-    /// The same of a stopped job: *`done = expected, skipped += the rest`* on that tally, which was not sent.
-    SkipNextTally { number: u8, closed: bool },
     /// *the commit that made the tally half done: messages of the tally A places further*; here for one chunk.
     SendOfNextTally { chunk: u8, closed: bool, again: bool },
     /// *`next` on `tally#k#n`*.
@@ -78,6 +76,8 @@ pub enum Step {
     TakeLeaseToEnd,
     /// *`complete-job`: transaction*.
     End { stop_seen: bool },
+    /// *`split-job`: `pausedAt` removed*, once the runs from before the pause have ended.
+    BeginResend(Resend),
     /// *`split-job`: missing chunks of a resumed job*: the next chunk that may have to be sent.
     Resend(Resend),
     /// *`split-job`: `resendFrom`*, after a tally or after the last one (`None`).
@@ -93,16 +93,12 @@ pub enum Step {
 pub enum After {
     /// Nothing: the message is acknowledged.
     Done,
-    /// The end of the split.
-    FinishSplit,
     /// The sweep checks the chunks from this one on.
     Sweep(u8),
-    /// The missing chunks of a resumed job are sent again from this one on.
-    Resend(Resend),
+    /// The tally that is sent next of a resumed job is noted.
+    NoteResent(Resend, u8),
     /// The commit, in the broken protocol that folds first.
     Commit { skip: bool },
-    /// The tally that waits for this one, which was skipped.
-    NextTally { after: u8, closed: bool, again: bool },
 }
 
 /// Progress of sending the missing chunks of a resumed job.
@@ -132,6 +128,8 @@ pub struct Message {
     pub work: Work,
     /// Delivered before, or sent by the sweep: its receiver first checks whether the work is done.
     pub again: bool,
+    /// Whether the job was paused since its sender read the row. Only the receiver of a chunk looks at it.
+    pub old: bool,
 }
 
 /// What happens to the message if its receiver dies.
@@ -174,6 +172,8 @@ impl Task {
 pub struct Waiting {
     pub fresh: u8,
     pub again: u8,
+    /// From before a pause.
+    pub old: u8,
 }
 
 /// Number of messages in the three queues. A queue has no order.
@@ -191,7 +191,11 @@ impl Queues {
             Work::Complete => &mut self.completions[message.attempt],
             Work::Chunk(chunk) => {
                 let waiting = &mut self.chunks[message.attempt][usize::from(chunk)];
-                if message.again { &mut waiting.again } else { &mut waiting.fresh }
+                match (message.old, message.again) {
+                    (true, _) => &mut waiting.old,
+                    (false, true) => &mut waiting.again,
+                    (false, false) => &mut waiting.fresh,
+                }
             }
         }
     }
@@ -215,15 +219,15 @@ impl Queues {
     /// The messages that may be delivered next, each kind once.
     pub fn waiting(&self) -> impl Iterator<Item = Message> + '_ {
         (0..ATTEMPTS).flat_map(move |attempt| {
-            let message = move |work, again| Message { attempt, work, again };
+            let message = move |work, again, old| Message { attempt, work, again, old };
             let chunks = (0..).zip(&self.chunks[attempt]).flat_map(move |(chunk, waiting)| {
-                let kinds = [(waiting.fresh, false), (waiting.again, true)];
-                kinds.map(|(count, again)| (count, message(Work::Chunk(chunk), again)))
+                let kinds = [(waiting.fresh, false, false), (waiting.again, true, false), (waiting.old, true, true)];
+                kinds.map(|(count, again, old)| (count, message(Work::Chunk(chunk), again, old)))
             });
-            [(self.splits[attempt], message(Work::Split, false))]
+            [(self.splits[attempt], message(Work::Split, false, false))]
                 .into_iter()
                 .chain(chunks)
-                .chain([(self.completions[attempt], message(Work::Complete, false))])
+                .chain([(self.completions[attempt], message(Work::Complete, false, false))])
                 .filter_map(|(count, message)| (count > 0).then_some(message))
         })
     }
@@ -263,6 +267,27 @@ pub struct State {
 }
 
 impl State {
+    /// All messages of chunks, and all invocations, are from before this pause.
+    pub fn pause(&mut self) {
+        self.rows.pause();
+        for waiting in self.queues.chunks.iter_mut().flatten() {
+            *waiting = Waiting { old: waiting.fresh + waiting.again + waiting.old, ..Waiting::default() };
+        }
+        self.tasks.iter_mut().flatten().for_each(|task| task.message.old = true);
+    }
+
+    /// The chunks that runs process, each with whether the run is from before a pause.
+    pub fn running(&self) -> impl Iterator<Item = (u8, bool)> + '_ {
+        let tasks = self.tasks.iter().flatten().filter(|task| !matches!(task.step, Step::ReadJob | Step::Acknowledge));
+        tasks.flat_map(|task| {
+            let chunk = |work| match work {
+                Work::Chunk(chunk) => Some((chunk, task.message.old)),
+                Work::Split | Work::Complete => None,
+            };
+            chunk(task.message.work).into_iter().chain(task.with.map(|with| (with, task.message.old)))
+        })
+    }
+
     pub const fn task(&self, who: Who) -> Option<&Task> {
         self.tasks[who.place()].as_ref()
     }

@@ -16,7 +16,7 @@ use rowmill_core::model::breaker::{BreakerLimits, BreakerState};
 use rowmill_core::model::checkpoint::FAILURES_MAX;
 use rowmill_core::model::ids::JobGuid;
 use rowmill_core::model::job::states::Status;
-use rowmill_core::model::messages::DeliveryMode;
+use rowmill_core::model::messages::{ChunkMessage, DeliveryMode};
 use rowmill_core::ports::processor::{Item, ItemError, ItemOutcome, ItemProcessor};
 use rowmill_core::ports::{Clock, Jobs};
 use serde_json::json;
@@ -295,7 +295,8 @@ async fn an_isolated_chunk_does_not_use_up_its_deliveries_while_the_breaker_is_o
     for message in &messages[1..3] {
         world.try_process(message, false).await.ok();
     }
-    world.resume(jobs[0]).await;
+    let pauses = world.resume(jobs[0]).await.pauses;
+    let isolated = ChunkMessage { pauses, ..isolated };
     let end = world.try_process(&isolated, true).await.unwrap();
     assert_eq!(end, ChunkEnd::Paused, "its item does not fail alone while the target is known to be down");
     mail.goes(false);

@@ -93,6 +93,20 @@ async fn an_isolated_chunk_is_not_given_up_in_a_pause_nor_right_after_the_resume
     assert_eq!((world.show(job).await.status, world.show(job).await.items_succeeded), (Status::Completed, 9));
 }
 
+#[tokio::test]
+async fn a_dead_letter_of_a_chunk_from_before_a_resume_is_obsolete() {
+    let world = World::new(chunks_of(1));
+    let (job, split) = created(&world, 9).await;
+    world.splitter.split(&split, world.deadline()).await.unwrap();
+    let before = DeadMessage::Chunk(world.chunks.take().remove(0));
+    world.pause(job).await;
+    world.resume(job).await;
+    assert_eq!(world.dead_letters.settle("letter", &before).await.unwrap(), DeadLetterEnd::Obsolete);
+    assert!(world.isolated.take().is_empty(), "the resend sends the chunk");
+    world.run().await;
+    assert_eq!((world.show(job).await.status, world.show(job).await.items_succeeded), (Status::Completed, 9));
+}
+
 #[test]
 fn a_dead_letter_is_read_as_what_it_says_that_it_is() {
     let chunk = chunk_messages(JobGuid(Uuid::nil()), b"a\n1\n", 1).remove(0);

@@ -4,13 +4,16 @@ use std::time::Duration;
 
 use acceptance::faults::{Death, at_every_call};
 use acceptance::files;
+use acceptance::use_cases::Limits;
 use acceptance::world::{World, change};
 use cancel_job::pause::PauseError;
 use process_items::process::ChunkEnd;
-use rowmill_core::model::ids::Owner;
+use rowmill_core::model::ids::{Owner, RunId};
 use rowmill_core::model::job::StopCode;
 use rowmill_core::model::job::states::Status;
 use rowmill_core::model::job_event::JobEvent;
+use rowmill_core::model::messages::ChunkMessage;
+use rowmill_core::model::tally::{Counts, Mark, MarkKind};
 use rowmill_core::ports::{Clock, Jobs, Tallies};
 use rowmill_core::progress::views::job_view::Stage;
 use serde_json::json;
@@ -42,6 +45,94 @@ async fn a_paused_job_drops_its_chunks_and_a_resume_sends_those_that_are_missing
     world.sweep().await;
     assert_eq!(world.completed(job).await, 150);
     assert_eq!(world.jobs.active("system"), 0);
+}
+
+/// How long runs from before a pause may be at work.
+const RUNS: Duration = Duration::from_secs(100);
+
+#[tokio::test]
+async fn a_resume_sends_nothing_while_runs_from_before_the_pause_may_be_at_work() {
+    let world = World::new(Limits { resend_after: RUNS, ..chunks_of(1) });
+    let job = world.validate_csv(files::plain_csv(150)).await;
+    world.split().await;
+    let chunks = world.chunks.take();
+    world.pause(job).await;
+    world.clock.advance(Duration::from_secs(30));
+    world.resume(job).await;
+    for seconds in [0, 69] {
+        world.clock.advance(Duration::from_secs(seconds));
+        assert_eq!(world.split().await, SplitEnd::Continued);
+        assert!(world.chunks.take().is_empty(), "after {seconds} s");
+        assert_eq!(world.process(&chunks[7], false).await, ChunkEnd::Paused, "a message from before is dropped");
+    }
+    world.clock.advance(Duration::from_secs(1));
+    world.split().await;
+    assert_eq!(world.chunks.take().len(), 150);
+    assert_eq!(world.process(&chunks[7], false).await, ChunkEnd::Paused, "it has another message by now");
+
+    world.pause(job).await;
+    world.clock.advance(RUNS);
+    world.resume(job).await;
+    world.split().await;
+    assert_eq!(world.chunks.take().len(), 150, "at once after a long pause");
+}
+
+#[tokio::test]
+async fn a_job_with_max_concurrency_is_resumed_within_its_window() {
+    for width in [1, 3, 64, 100] {
+        let world = World::new(chunks_of(1));
+        let file = world.store_csv(files::plain_csv(150)).await;
+        let job = world.create_with(file, json!({ "maxConcurrency": width })).await.job_guid;
+        world.split().await;
+        let chunks = world.chunks.take();
+        // The run of the first chunk outlives pause and resume. It does not send the next one.
+        let (jobs, clock) = (world.jobs.clone(), world.clock.clone());
+        world.faults.freeze(2, async move {
+            change(&*jobs, job, |job| job.pause(clock.now())).await;
+            change(&*jobs, job, |job| job.resume(clock.now())).await;
+        });
+        assert!(matches!(world.process(&chunks[0], false).await, ChunkEnd::Committed(_)));
+        assert!(!world.faults.thaw());
+        world.process_all(&chunks[1..]).await;
+        assert!(world.chunks.take().is_empty(), "width {width}");
+        world.resume(job).await;
+        world.split().await;
+        let sent = world.chunks.take();
+        let numbers: Vec<u64> = sent.iter().map(|message| message.address.number()).collect();
+        assert_eq!(numbers, (1..=width).collect::<Vec<_>>(), "width {width}");
+        world.process_all(&sent).await;
+        world.run().await;
+        let shown = world.show(job).await;
+        assert_eq!((shown.status, shown.items_succeeded), (Status::Completed, 150), "width {width}");
+    }
+}
+
+#[tokio::test]
+async fn a_chunk_that_is_committed_at_any_call_of_a_resend_is_followed_by_the_next() {
+    for width in [1, 64] {
+        for call in 0.. {
+            let world = World::new(chunks_of(1));
+            let file = world.store_csv(files::plain_csv(150)).await;
+            let job = world.create_with(file, json!({ "maxConcurrency": width })).await.job_guid;
+            world.split().await;
+            let resumed =
+                change(&*world.jobs, job, |job| job.pause(world.clock.now())?.resume(world.clock.now())).await;
+            let first = ChunkMessage { pauses: resumed.pauses, ..world.chunks.take().remove(0) };
+            let committer = world.sweeper.steps.committer.clone();
+            world.faults.freeze(call, async move {
+                let mark = Mark { kind: MarkKind::Clean, run: RunId::from_bytes([9; RunId::BYTES]) };
+                let one = Counts { succeeded: 1, ..Counts::default() };
+                committer.commit(&first, mark, one).await.expect("in-memory ports do not fail");
+            });
+            world.resume(job).await;
+            world.split().await;
+            if world.faults.thaw() {
+                break;
+            }
+            let sent: Vec<u64> = world.chunks.take().iter().map(|message| message.address.number()).collect();
+            assert!(sent.contains(&width), "width {width}, call {call}: {sent:?}");
+        }
+    }
 }
 
 #[tokio::test]
@@ -198,7 +289,10 @@ async fn the_sweep_lets_a_paused_job_rest_and_completes_one_whose_last_run_died(
     }
     assert_eq!(world.jobs.totals(job, 1).await.unwrap().closed.len(), 0);
     world.resume(job).await;
-    world.splits.take();
+    world.process_all(&chunks).await;
+    assert_eq!(world.show(job).await.item_progress, 0, "messages from before the pause are dropped");
+    world.split().await;
+    let chunks = world.chunks.take();
     world.process_all(&chunks[..4]).await;
     // The run of the last chunk dies behind its commit, and its message comes again in a pause.
     for call in 0.. {

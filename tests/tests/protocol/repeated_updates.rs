@@ -45,22 +45,6 @@ async fn a_transition_does_not_start_from_a_later_attempt_than_that_of_its_run()
 }
 
 #[tokio::test]
-async fn a_run_that_recognises_its_own_commit_sends_the_chunk_that_waits_for_it() {
-    let world = World::new(chunks_of(1));
-    let file = world.store_csv(files::plain_csv(3)).await;
-    let job = world.create_with(file, json!({ "maxConcurrency": 1 })).await;
-    world.split().await;
-    let message = world.chunks.take().remove(0);
-    let committer = &world.processor.steps.committer;
-    let (mark, counts) = (Mark { kind: MarkKind::Clean, run: LATE }, Counts { succeeded: 1, ..Counts::default() });
-    let lost = [committer.commit_of(&message, mark, counts)];
-    world.jobs.commit(job.job_guid, &lost).await.unwrap();
-    let again = committer.commit(&message, mark, counts).await.unwrap();
-    assert!(matches!(again, Committed::WonBefore(_)), "{again:?}");
-    assert_eq!(world.chunks.take().len(), 1);
-}
-
-#[tokio::test]
 async fn a_lease_is_refused_if_it_has_expired_and_another_run_holds_it() {
     let (world, job) = running().await;
     let take = async || take_lease(&*world.jobs, &*world.clock, &job, LATE, LEASE).await.unwrap().done();
@@ -77,11 +61,11 @@ async fn a_run_that_sends_for_a_resume_notes_nothing_for_a_later_one() {
     world.chunks.take();
     world.pause(job.job_guid).await;
     let resumed = world.resume(job.job_guid).await;
-    // After its first note the job is paused and resumed, and the run of that resume has noted as much.
+    // After its first note the job is paused and resumed, and the resend of that resume has begun too.
     world.jobs.lose_next_reply(|row| row.pauses += 2);
     world.split().await;
     let row = world.jobs.job(job.job_guid).await.unwrap();
-    assert_eq!((row.pauses, row.resend_from), (resumed.pauses + 2, Some(1)));
+    assert_eq!((row.pauses, row.resend_from), (resumed.pauses + 2, Some(0)));
     world.clock.advance(2 * world.limits.recovery.stale);
     world.sweep().await;
     assert_eq!(world.completed(job.job_guid).await, 150);

@@ -4,13 +4,15 @@
 use std::collections::{BTreeSet, VecDeque};
 use std::time::Duration;
 
-use acceptance::faults::{Death, at_every_call};
+use acceptance::copies::chunk_messages;
+use acceptance::faults::at_every_call;
 use acceptance::files;
 use acceptance::use_cases::Limits;
 use acceptance::world::{World, change};
-use rowmill_core::model::ids::JobGuid;
+use rowmill_core::model::ids::{JobGuid, RunId};
 use rowmill_core::model::job::states::Status;
 use rowmill_core::model::messages::{ChunkMessage, DeliveryMode};
+use rowmill_core::model::tally::{Committed, Counts, Mark, MarkKind};
 use rowmill_core::ports::{Clock, Jobs, Tallies};
 use serde_json::{Value, json};
 
@@ -54,14 +56,6 @@ async fn survives_a_crash_at_any_call(limits: Limits, rows: u64, fields: Value) 
 #[tokio::test]
 async fn a_crash_at_any_call_does_not_stall_a_job_with_max_concurrency() {
     survives_a_crash_at_any_call(chunks_of(1), 70, json!({ "maxConcurrency": 2 })).await;
-}
-
-#[tokio::test]
-async fn a_cancelled_job_whose_last_chunks_were_never_sent_ends() {
-    let (world, job) = split_with(1, 150, json!({ "maxConcurrency": 2 })).await;
-    world.cancel(job).await;
-    let shown = world.run_and_show(job).await;
-    assert_eq!((shown.status, shown.items_skipped, shown.item_progress), (Status::Cancelled, 150, 150));
 }
 
 /// A world with a job of one row a chunk, of which so many tallies are sent ahead.
@@ -194,56 +188,83 @@ async fn a_paused_job_sends_no_next_tally_and_a_resume_does() {
     assert_eq!(world.completed(job).await, 70);
 }
 
-#[tokio::test]
-async fn a_cancelled_job_whose_last_tallies_were_never_sent_ends() {
-    let (world, job) = ahead(1, 150).await;
-    world.cancel(job).await;
-    let shown = world.run_and_show(job).await;
-    assert_eq!((shown.status, shown.items_skipped, shown.item_progress), (Status::Cancelled, 150, 150));
+/// After the grace, a sweep closes what is open of a stopped job.
+async fn sweep_after_grace(world: &World) -> u64 {
+    world.clock.advance(world.limits.grace);
+    let closed = world.sweep().await.tallies_closed;
+    world.run().await;
+    closed
 }
 
 #[tokio::test]
 async fn tallies_of_a_cancelled_job_that_wait_cost_no_messages() {
-    const TALLIES: u64 = 20;
-    let (world, job) = ahead(1, TALLIES * 64).await;
+    let (world, job) = ahead(1, 20 * 64).await;
     let sent = world.chunks.take();
-    assert_eq!(sent.len(), 64);
     world.cancel(job).await;
-    world.process_all(&sent[..31]).await;
-    assert_eq!(world.show(job).await.items_skipped, 31);
-    world.faults.plan(u64::MAX, Death::Before);
-    world.process(&sent[31], false).await;
-    let calls = world.faults.calls();
+    world.process_all(&sent).await;
     assert!(world.chunks.take().is_empty(), "a chunk was sent to be skipped");
-    assert_eq!(world.show(job).await.items_skipped, TALLIES * 64 - 32, "all that waited are skipped");
-    assert!(calls < 5 * TALLIES, "{calls} calls for {TALLIES} tallies");
-    world.process_all(&sent[32..]).await;
-    let shown = world.run_and_show(job).await;
-    assert_eq!((shown.status, shown.items_skipped), (Status::Cancelled, TALLIES * 64));
+    assert_eq!(world.show(job).await.items_skipped, 64);
+    assert_eq!(world.sweep().await.tallies_closed, 0, "others may have sent some of them, and their runs go on");
+    assert_eq!(sweep_after_grace(&world).await, 19);
+    let shown = world.show(job).await;
+    assert_eq!((shown.status, shown.items_skipped), (Status::Cancelled, 20 * 64));
     assert_eq!(world.jobs.job(job).await.unwrap().completions, 1);
 }
 
 #[tokio::test]
-async fn a_death_among_skipped_tallies_is_repaired_by_the_same_message() {
-    at_every_call(async |call, death| {
-        let (world, job) = ahead(1, 5 * 64).await;
+async fn a_cancelled_job_whose_last_chunks_were_never_sent_ends() {
+    let world = World::new(chunks_of(1));
+    let file = world.store_csv(files::plain_csv(150)).await;
+    let job = world.create_with(file, json!({ "maxConcurrency": 2 })).await.job_guid;
+    world.split().await;
+    let sent = world.chunks.take();
+    world.cancel(job).await;
+    world.process_all(&sent).await;
+    let next = world.chunks.take();
+    assert_eq!(next.len(), 2);
+    world.process_all(&sent).await;
+    world.process(&sent[0], true).await;
+    assert!(world.chunks.take().is_empty(), "a run of the next one may be at work: it is not sent again");
+    world.process_all(&next).await;
+    world.run().await;
+    let shown = world.show(job).await;
+    assert_eq!((shown.status, shown.items_skipped, shown.item_progress), (Status::Cancelled, 150, 150));
+}
+
+#[tokio::test]
+async fn a_run_of_a_waiting_tally_counts_although_the_job_is_stopped() {
+    let (world, job) = ahead(1, 70).await;
+    let sent = world.chunks.take();
+    world.process_all(&sent[..31]).await;
+    // The splitter, a resume or the sweep has sent a chunk of the next tally, and its run is at work when the job is stopped.
+    let at_work = chunk_messages(job, &files::plain_csv(70), 1).remove(64);
+    world.cancel(job).await;
+    world.process(&sent[31], false).await;
+    let mark = Mark { kind: MarkKind::Clean, run: RunId::from_bytes([9; RunId::BYTES]) };
+    let one = Counts { succeeded: 1, ..Counts::default() };
+    world.sweeper.steps.committer.commit(&at_work, mark, one).await.unwrap();
+    sweep_after_grace(&world).await;
+    let shown = world.show(job).await;
+    assert_eq!((shown.status, shown.items_succeeded, shown.items_skipped), (Status::Cancelled, 32, 38));
+}
+
+#[tokio::test]
+async fn a_commit_whose_reply_was_lost_sends_what_waits_for_it() {
+    for (fields, next) in [(json!({}), 64..70), (json!({ "maxConcurrency": 32 }), 63..64)] {
+        let world = World::new(Limits { tallies_ahead: 1, ..chunks_of(1) });
+        let file = world.store_csv(files::plain_csv(70)).await;
+        let job = world.create_with(file, fields).await.job_guid;
+        world.split().await;
         let sent = world.chunks.take();
-        world.cancel(job).await;
         world.process_all(&sent[..31]).await;
-        world.faults.plan(call, death);
-        let end = world.try_process(&sent[31], false).await;
-        let died = !world.faults.is_pending();
-        if died {
-            world.faults.revive();
-            world.process(&sent[31], true).await;
-        } else {
-            end.unwrap();
-            world.faults.plan(u64::MAX, Death::Before);
-        }
-        world.process_all(&sent[32..]).await;
-        let shown = world.run_and_show(job).await;
-        assert_eq!((shown.status, shown.items_skipped), (Status::Cancelled, 5 * 64));
-        died
-    })
-    .await;
+        world.chunks.take();
+        let committer = &world.sweeper.steps.committer;
+        let mark = Mark { kind: MarkKind::Clean, run: RunId::from_bytes([9; RunId::BYTES]) };
+        let one = Counts { succeeded: 1, ..Counts::default() };
+        world.jobs.commit(job, &[committer.commit_of(&sent[31], mark, one)]).await.unwrap();
+        let committed = committer.commit(&sent[31], mark, one).await.unwrap();
+        assert!(matches!(committed, Committed::WonBefore(_)), "{committed:?}");
+        let numbers: Vec<u64> = world.chunks.take().iter().map(|message| message.address.number()).collect();
+        assert_eq!(numbers, next.collect::<Vec<_>>());
+    }
 }

@@ -86,7 +86,7 @@ impl Facts<'_> {
         let Some(job) = self.job.as_ref().filter(|job| !job.is_past(message.address.attempt)) else {
             return Ok(Plan::Conclude(Conclusion::End(ChunkEnd::Past)));
         };
-        if job.is_paused() {
+        if job.drops(message.pauses) {
             return Ok(Plan::Conclude(Conclusion::End(ChunkEnd::Paused)));
         }
         let may_have_run = self.redelivered || mode != DeliveryMode::Fresh;

@@ -48,7 +48,7 @@ pub enum ChunkEnd {
     Continued,
     /// The job is gone, has ended, or is in another attempt.
     Past,
-    /// The job is paused. Its message is dropped: a resume has the chunk sent again.
+    /// The job is paused, or was since the message was sent. It is dropped: a resume has the chunk sent again.
     Paused,
     /// Its job type has lanes, and the message was received beside them. It is sent on one of them.
     Rerouted,

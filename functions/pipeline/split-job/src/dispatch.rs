@@ -77,7 +77,7 @@ pub enum Dispatched {
     Sent(Box<Job>, ChunkIndex),
     /// The job was stopped. This run still holds the lease and must end the split.
     Stopped,
-    /// The job was paused. This run still holds the lease.
+    /// The job was paused. This run still holds the lease. A resend sends the chunks of the tally, if it is counted.
     Paused,
     /// Another run, or another attempt, has taken over.
     Superseded,
@@ -105,10 +105,10 @@ impl TallyDispatcher<'_> {
         let (job, delivery_mode) = match update_job(self.jobs, job, count).await? {
             Updated::Now(job) => (job, DeliveryMode::Fresh),
             // The reply was lost: the tally counts, so its messages must be sent. Others may have sent them since.
-            Updated::Before(job) if job.is_held_by(self.run) => (job, DeliveryMode::Recovered),
+            Updated::Before(job) if job.is_held_by(self.run) && !job.is_held_back() => (job, DeliveryMode::Recovered),
             Updated::Before(now) | Updated::Refused(now) => {
                 let is_ours = now.attempt == job.attempt && now.is_held_by(self.run);
-                return Ok(match (is_ours, now.is_paused()) {
+                return Ok(match (is_ours, now.is_held_back()) {
                     (false, _) => Dispatched::Superseded,
                     (true, true) => Dispatched::Paused,
                     (true, false) => Dispatched::Stopped,

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use rowmill_core::model::packing::PackedLimits;
 use rowmill_formats::{RANGE_BYTES, ReadAhead};
-use rowmill_settings::TimeLimits;
+use rowmill_settings::{StopGrace, TimeLimits};
 
 rowmill_settings::settings! {
     #[derive(Clone, Copy, Debug)]
@@ -18,6 +18,8 @@ rowmill_settings::settings! {
         /// How long before the end of its invocation a split is handed over to the next invocation.
         pub margin: Duration = Duration::from_secs(20), "SplitMarginSeconds";
         pub times: TimeLimits;
+        /// Time after the begin of a pause at which the missing chunks are sent again.
+        pub stop: StopGrace;
     }
 }
 

@@ -4,6 +4,7 @@
 //! messages. So no message is sent before the job row counts its tally. A crash between two steps leaves either a tally row
 //! that does not count (harmless: the same row is put again) or a counted tally, whose messages are sent again.
 
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use jiff::Timestamp;
@@ -20,18 +21,17 @@ use rowmill_core::model::warnings;
 use rowmill_core::ports::{Clock, Entropy, JobStore, Objects, PortError, Queue, RecordStore};
 use rowmill_core::progress::JobSteps;
 use rowmill_core::progress::commit::resend::ChunkResender;
-use rowmill_core::progress::update::{
-    Usage, release_lease, stop_attempt, stop_overdue, take_lease, update_job, update_job_ahead,
-};
+use rowmill_core::progress::update::{take_lease, update_job};
 use rowmill_core::text::{Position, SCANNER_VERSION};
 
+use crate::conclude::Conclusion;
 use crate::cut::{CutError, CutTally, FileCut};
 use crate::dataset::DatasetCut;
 use crate::dispatch::{Dispatched, TallyDispatcher, TallyPoint};
 pub use crate::limits::SplitLimits;
 use crate::packed::PackedCut;
+use crate::plan::{Plan, plan};
 use crate::redrive::RedriveCut;
-use crate::resend::ResendEnd;
 
 /// The most tallies of an attempt: their numbers must fit into one row of the table (400 KB).
 pub const TALLIES_MAX: u32 = 65_536;
@@ -80,108 +80,121 @@ impl Splitter {
             Err(PortError::NotFound) => return Ok(SplitEnd::NotOurs),
             job => job?,
         };
-        if job.is_past(message.attempt) {
-            return Ok(SplitEnd::NotOurs);
-        }
-        if job.is_paused() {
-            return Ok(SplitEnd::Paused);
-        }
-        if job.is_untaken() && self.clock.now() >= job.deadline_at {
-            // The sweep ends it without anybody having taken it up.
-            return Ok(SplitEnd::Overdue);
-        }
-        match self.resend(&job, deadline - self.limits.margin).await? {
-            ResendEnd::Whole if job.resend_from.is_none() || job.split.done => {}
-            // A split needs the whole time of an invocation: what the resend has left may be too little for a tally.
-            ResendEnd::Whole | ResendEnd::OutOfTime => {
-                self.splits.send(&[SplitMessage::of(&job)]).await?;
-                return Ok(SplitEnd::Continued);
+        match self.plan(&job, message.attempt) {
+            Plan::Leave(end) => Ok(end),
+            Plan::Wait(time) => {
+                self.splits.send_later(&[SplitMessage::of(&job)], time).await?;
+                Ok(SplitEnd::Continued)
             }
-            ResendEnd::NotOurs => return Ok(SplitEnd::NotOurs),
-        }
-        if job.split.done {
-            self.steps.split_end.announce(&job).await?;
-            return Ok(SplitEnd::Finished);
-        }
-        let run = self.entropy.run_id();
-        match take_lease(&*self.jobs, &*self.clock, &job, run, self.limits.lease()).await?.done() {
-            Err(now) if now.is_paused() => self.give_back(&job, run).await,
-            Err(_) => Ok(SplitEnd::NotOurs),
-            Ok(job) => {
-                let end = self.split_leased(job.clone(), run, deadline).await;
-                if end.is_err() {
-                    // The next delivery need not wait until the lease expires.
-                    release_lease(&*self.jobs, &job, run).await.ok();
-                }
-                end
-            }
+            Plan::Resend => self.resend(&job, deadline - self.limits.margin).await,
+            Plan::Announce => self.announce(&job).await,
+            Plan::Finish | Plan::Split => self.split_under_lease(&job, deadline).await,
         }
     }
 
-    async fn split_leased(&self, mut job: Job, run: RunId, deadline: Timestamp) -> Result<SplitEnd, PortError> {
-        let mut point = self.resume_point(&job).await?;
-        if job.stop.is_some() || job.split.done {
-            return self.finish(&job, run).await;
-        }
+    fn plan(&self, job: &Job, attempt: u32) -> Plan {
+        plan(job, attempt, self.clock.now(), self.limits.stop.grace)
+    }
+
+    pub(crate) async fn announce(&self, job: &Job) -> Result<SplitEnd, PortError> {
+        self.steps.split_end.announce(job).await?;
+        Ok(SplitEnd::Finished)
+    }
+
+    async fn split_under_lease(&self, job: &Job, deadline: Timestamp) -> Result<SplitEnd, PortError> {
+        let run = self.entropy.run_id();
+        let mut job = match take_lease(&*self.jobs, &*self.clock, job, run, self.limits.lease()).await?.done() {
+            Ok(job) => job,
+            // It may hold the lease all the same, from a write whose reply was lost.
+            Err(now) if now.is_paused() => return self.conclude(&now, run, Conclusion::GiveBack).await,
+            Err(_) => return Ok(SplitEnd::NotOurs),
+        };
+        let conclusion = match self.plan(&job, job.attempt) {
+            Plan::Split => self.dispatch_all(&mut job, run, deadline).await.unwrap_or_else(Conclusion::Failed),
+            Plan::Finish => Conclusion::End { at_end: false },
+            // Others have written the row since it was read.
+            Plan::Leave(_) | Plan::Wait(_) | Plan::Resend | Plan::Announce => Conclusion::GiveBack,
+        };
+        self.conclude(&job, run, conclusion).await
+    }
+
+    /// Dispatches tallies until the split ends, or until another invocation has to continue.
+    async fn dispatch_all(&self, job: &mut Job, run: RunId, deadline: Timestamp) -> Result<Conclusion, PortError> {
         let spec = self.jobs.spec(job.job_guid).await?;
+        let mut point = self.resume_point(job).await?;
         if job.redrive.is_none() && spec.scanner_version != SCANNER_VERSION {
-            return self.stop(&job, run, &point, StopCode::ScannerChanged, SCANNER_CHANGED.to_owned()).await;
+            return Ok(self.stop_at(job, &point, StopCode::ScannerChanged, SCANNER_CHANGED.to_owned()));
         }
         let dispatcher = self.dispatcher(run);
         let resumed = point.number;
         if let Some(tally) = point.counted.take() {
             let index = chunk_index::of(&*self.objects, job.job_guid, &tally).await?;
-            dispatcher.send(&job, &index, &tally, DeliveryMode::Recovered).await?;
+            dispatcher.send(job, &index, &tally, DeliveryMode::Recovered).await?;
             point = TallyPoint { number: point.number + 1, start: index.end, counted: None };
         }
-        let mut cut = self.cut(&job, &spec, &point).await?;
+        let mut cut = self.cut(job, &spec, &point).await?;
         let mut warnings = job.warnings.clone();
         loop {
-            if self.clock.now() >= job.deadline_at {
-                return self.stop_for(&job, run, None).await;
-            }
-            // The rest of the margin is for dispatching the tally.
-            let tally = match cut.next_tally(deadline - self.limits.margin / 4).await {
-                Ok(tally) => tally,
-                Err(CutError::Stopped(stop)) => return self.stop_for(&job, run, Some(&stop)).await,
-                Err(CutError::OutOfTime) if point.number > resumed => return self.hand_over(&job, run, &point).await,
-                // The next invocation would get no further.
-                Err(CutError::OutOfTime) => {
-                    return self.stop(&job, run, &point, StopCode::SplitTimeout, SPLIT_TIMEOUT.to_owned()).await;
-                }
-                Err(CutError::Port(error)) => return Err(error),
+            let tally = match self.next_tally(job, &mut cut, &point, resumed, deadline).await? {
+                ControlFlow::Continue(tally) => tally,
+                ControlFlow::Break(conclusion) => return Ok(conclusion),
             };
             // Before the tally is counted: the run after a crash does not read this text again.
             if warnings::add(&mut warnings, cut.warnings()) {
                 let now = self.clock.now();
-                match update_job(&*self.jobs, &job, |job| job.warn(run, &warnings, now)).await?.done() {
-                    Ok(warned) => job = warned,
-                    Err(_) => return Ok(SplitEnd::NotOurs),
+                match update_job(&*self.jobs, job, |job| job.warn(run, &warnings, now)).await?.done() {
+                    Ok(warned) => *job = warned,
+                    Err(_) => return Ok(Conclusion::Superseded),
                 }
             }
             if tally.chunks.is_empty() {
-                return self.end(&job, run).await;
+                return Ok(Conclusion::End { at_end: true });
             }
             if point.number >= TALLIES_MAX {
-                return self.stop(&job, run, &point, StopCode::FileTooLong, too_long()).await;
+                return Ok(self.stop_at(job, &point, StopCode::FileTooLong, too_long()));
             }
             let index = point.index(job.attempt, &spec, run, &tally);
-            match dispatcher.dispatch(&job, &point, &tally, index).await? {
+            match dispatcher.dispatch(job, &point, &tally, index).await? {
                 Dispatched::Sent(counted, index) => {
-                    job = *counted;
+                    *job = *counted;
                     if index.stored.as_ref().is_some_and(|stored| stored.by != run) {
                         cut.go_on_behind(&index);
                     }
                     point = TallyPoint { number: point.number + 1, start: index.end, counted: None };
                 }
-                Dispatched::Stopped => return self.finish(&job, run).await,
-                Dispatched::Paused => return self.hand_over_paused(&job, run, &point).await,
-                Dispatched::Superseded => return Ok(SplitEnd::NotOurs),
+                Dispatched::Stopped => return Ok(Conclusion::End { at_end: false }),
+                Dispatched::Paused => return Ok(Conclusion::HandOver),
+                Dispatched::Superseded => return Ok(Conclusion::Superseded),
             }
             if self.clock.now() + self.limits.margin >= deadline {
-                return self.hand_over(&job, run, &point).await;
+                return Ok(Conclusion::HandOver);
             }
         }
+    }
+
+    /// Cuts the next tally, unless the split cannot go on.
+    async fn next_tally(
+        &self,
+        job: &Job,
+        cut: &mut Cut,
+        point: &TallyPoint,
+        resumed: u32,
+        deadline: Timestamp,
+    ) -> Result<ControlFlow<Conclusion, CutTally>, PortError> {
+        if self.clock.now() >= job.deadline_at {
+            return Ok(ControlFlow::Break(Conclusion::Stop(None)));
+        }
+        // The rest of the margin is for dispatching the tally.
+        Ok(match cut.next_tally(deadline - self.limits.margin / 4).await {
+            Ok(tally) => ControlFlow::Continue(tally),
+            Err(CutError::Stopped(stop)) => ControlFlow::Break(Conclusion::Stop(Some(stop))),
+            Err(CutError::OutOfTime) if point.number > resumed => ControlFlow::Break(Conclusion::HandOver),
+            // The next invocation would get no further.
+            Err(CutError::OutOfTime) => {
+                ControlFlow::Break(self.stop_at(job, point, StopCode::SplitTimeout, SPLIT_TIMEOUT.to_owned()))
+            }
+            Err(CutError::Port(error)) => return Err(error),
+        })
     }
 
     fn dispatcher(&self, run: RunId) -> TallyDispatcher<'_> {
@@ -235,35 +248,12 @@ impl Splitter {
             .ok_or_else(|| PortError::invalid("resuming the split of a dataset", "the chunk index has no next record"))
     }
 
-    /// Stops the job at the tally it cannot get past.
-    async fn stop(
-        &self,
-        job: &Job,
-        run: RunId,
-        point: &TallyPoint,
-        code: StopCode,
-        message: String,
-    ) -> Result<SplitEnd, PortError> {
+    /// The stop of the job at the tally it cannot get past.
+    fn stop_at(&self, job: &Job, point: &TallyPoint, code: StopCode, message: String) -> Conclusion {
         let Position { offset, row } = point.start;
         let place = job.redrive.is_none().then_some((row, offset));
         let (row, offset) = place.unzip();
-        let stop = Stop { code, message, row, offset, at: self.clock.now() };
-        self.stop_for(job, run, Some(&stop)).await
-    }
-
-    /// Stops the job for this reason, or because its deadline has passed (`None`).
-    async fn stop_for(&self, job: &Job, run: RunId, stop: Option<&Stop>) -> Result<SplitEnd, PortError> {
-        // A run that was frozen until its lease expired must not stop a job that another run is splitting.
-        match take_lease(&*self.jobs, &*self.clock, job, run, self.limits.lease()).await?.done() {
-            Ok(now) => match stop {
-                Some(stop) => drop(stop_attempt(&*self.jobs, &now, stop).await?),
-                None => drop(stop_overdue(&*self.jobs, &now, self.clock.now()).await?),
-            },
-            // The next run finds the same reason to stop.
-            Err(now) if now.is_paused() => return self.give_back(job, run).await,
-            Err(_) => return Ok(SplitEnd::NotOurs),
-        }
-        self.finish(job, run).await
+        Conclusion::Stop(Some(Stop { code, message, row, offset, at: self.clock.now() }))
     }
 
     /// Where to resume: at the last tally if some of its messages may not be sent, else after it.
@@ -274,50 +264,6 @@ impl Splitter {
             return Ok(TallyPoint { number, start: tally.start, counted: Some(Box::new(tally)) });
         }
         Ok(TallyPoint { number: job.split.tallies, start: job.split.cursor, counted: None })
-    }
-
-    /// Ends the split: all items are dispatched.
-    async fn end(&self, job: &Job, run: RunId) -> Result<SplitEnd, PortError> {
-        let ended = self.steps.split_end.finish(job, run, true).await?;
-        Ok(if ended { SplitEnd::Finished } else { SplitEnd::NotOurs })
-    }
-
-    /// Ends the split of a stopped job: no tally will follow, and the job row and then the totals say so. A counted tally
-    /// whose messages may not be sent is left to the sweep: some may have been, and their runs end within the grace.
-    async fn finish(&self, job: &Job, run: RunId) -> Result<SplitEnd, PortError> {
-        let ended = self.steps.split_end.finish(job, run, false).await?;
-        Ok(if ended { SplitEnd::Finished } else { SplitEnd::NotOurs })
-    }
-
-    /// The job is paused: releases the lease, like at the end of the time. If it has been resumed by then, the message of
-    /// that resume may have found the lease taken, and the message that this run sends continues the split.
-    async fn hand_over_paused(&self, job: &Job, run: RunId, point: &TallyPoint) -> Result<SplitEnd, PortError> {
-        Ok(match self.hand_over(job, run, point).await? {
-            SplitEnd::Continued => SplitEnd::Paused,
-            end => end,
-        })
-    }
-
-    /// The job is paused and refused the lease. This run may hold it all the same, from a write whose reply was lost. As in
-    /// [`hand_over_paused`](Self::hand_over_paused), the next run may have to be called now.
-    async fn give_back(&self, job: &Job, run: RunId) -> Result<SplitEnd, PortError> {
-        release_lease(&*self.jobs, job, run).await?;
-        self.splits.send(&[SplitMessage::of(job)]).await?;
-        Ok(SplitEnd::Paused)
-    }
-
-    /// Time is up: releases the lease, and only then sends the message, so that its receiver can take the lease.
-    async fn hand_over(&self, job: &Job, run: RunId, point: &TallyPoint) -> Result<SplitEnd, PortError> {
-        let now = self.clock.now();
-        // The message to the next invocation follows.
-        let ahead = Usage::NONE.with_sends(1);
-        let handed_over = update_job_ahead(&*self.jobs, job, ahead, |job| job.hand_split_over(run, now)).await?;
-        if handed_over.done().is_err() {
-            return Ok(SplitEnd::NotOurs);
-        }
-        let message = SplitMessage { tallies: point.number, ..SplitMessage::of(job) };
-        self.splits.send(&[message]).await?;
-        Ok(SplitEnd::Continued)
     }
 }
 

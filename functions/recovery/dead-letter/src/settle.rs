@@ -112,8 +112,13 @@ impl DeadLetters {
         if job.is_past(message.attempt()) {
             return Ok(DeadLetterEnd::Obsolete);
         }
-        if job.is_paused() && !matches!(message, DeadMessage::Completion(_)) {
-            // Its chunks are not given up for messages that were dropped. A resume sends all of its work again.
+        let is_dropped = match message {
+            DeadMessage::Chunk(ChunkMessage { pauses, .. }) => job.drops(*pauses),
+            DeadMessage::Split(_) => job.is_paused(),
+            DeadMessage::Completion(_) => false,
+        };
+        if is_dropped {
+            // A resume sends all of its work again.
             return Ok(DeadLetterEnd::Obsolete);
         }
         let run = self.entropy.run_id();
@@ -150,9 +155,7 @@ impl DeadLetters {
         if message.delivery_mode != DeliveryMode::Isolated || !checkpoint.begun {
             return self.isolate(message, &checkpoint, run).await;
         }
-        // After a resume the chunk has a new message.
-        let queued_at = if job.pauses > 0 { checkpoint.at.max(job.moved_at) } else { checkpoint.at };
-        if checkpoint.is_live(now) || now < queued_at + self.patience {
+        if checkpoint.is_live(now) || now < checkpoint.at + self.patience {
             return Err(PortError::unavailable("giving a chunk up", "another run may still be at its items"));
         }
         self.give_up(job, message, &checkpoint, run).await

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use rowmill_settings::{JobRetention, Recovery, TimeLimits};
+use rowmill_settings::{JobRetention, Recovery, StopGrace, TimeLimits};
 
 /// The time limit of an invocation, as the template sets it.
 pub const TIMEOUT: Duration = Duration::from_secs(60);
@@ -14,9 +14,8 @@ rowmill_settings::settings! {
         pub times: TimeLimits;
         /// Retention of a job that ends before anybody took it up.
         pub jobs: JobRetention;
-        /// How long after its stop the running chunks of a job may still be committed. Longer than an invocation of
-        /// `process-items` can last: what is open after that is closed as skipped.
-        pub grace: Duration = Duration::from_secs(150), "StopGraceSeconds";
+        /// Time after its stop at which the open chunks of a job are closed as skipped.
+        pub stop: StopGrace;
         pub jobs_max: usize = 100;
         /// How long a sweep starts on further jobs. Shorter than an invocation, so that the last job is finished.
         pub time: Duration = TIMEOUT.saturating_sub(Duration::from_secs(15));

@@ -26,7 +26,7 @@ pub use crate::limits::SweepLimits;
 const QUEUED_LOOKS: u32 = 2;
 
 /// Maximum number of tallies of a stopped job one sweep closes, so that other jobs get their turn.
-pub(crate) const TALLIES_CLOSED_MAX: usize = 500;
+pub(crate) const TALLIES_CLOSED_MAX: usize = 2_000;
 
 /// The use case and the ports it works through.
 pub struct Sweeper {
@@ -106,7 +106,7 @@ impl Sweeper {
             }
             job => job?,
         };
-        let claimed_until = self.clock.now() + self.limits.grace;
+        let claimed_until = self.clock.now() + self.limits.stop.grace;
         let claim = |job: &Job| job.claim(due.at, claimed_until, job.recoveries);
         let Ok(job) = update_job(&*self.jobs, &job, claim).await?.done() else { return Ok(()) };
         if job.status.is_terminal() {
@@ -122,7 +122,9 @@ impl Sweeper {
     /// Does what is due. Returns when the job is due next, and its number of recoveries in a row by then.
     async fn bring_forward(&self, job: Job, swept: &mut Swept) -> Result<(Timestamp, u32), PortError> {
         let now = self.clock.now();
-        if let Some(grace_ends) = job.stop.as_ref().map(|stop| stop.at + self.limits.grace).filter(|ends| now < *ends) {
+        if let Some(grace_ends) =
+            job.stop.as_ref().map(|stop| stop.at + self.limits.stop.grace).filter(|ends| now < *ends)
+        {
             return Ok((grace_ends, 0));
         }
         let counters = match Counters::read(&*self.jobs, &job).await {
@@ -206,7 +208,7 @@ impl Sweeper {
     /// nothing for a while, its message is lost.
     async fn look_at_resumed(&self, job: &Job, swept: &mut Swept) -> Result<(Timestamp, u32), PortError> {
         let now = self.clock.now();
-        let silent_until = job.moved_at + self.limits.grace;
+        let silent_until = job.moved_at + self.limits.stop.grace;
         if now < silent_until {
             return Ok((before_deadline(job, silent_until, now), job.recoveries));
         }
@@ -273,10 +275,9 @@ impl Sweeper {
         } else if let Some(until) = self.end_split(job).await? {
             return Ok((until, job.recoveries));
         }
-        for tally in counters.open.iter().take(TALLIES_CLOSED_MAX) {
-            swept.tallies_closed += u64::from(!tally.is_closed());
-            self.steps.committer.close_without_rest(job, tally.number).await?;
-        }
+        let open = &counters.open[..counters.open.len().min(TALLIES_CLOSED_MAX)];
+        self.steps.committer.close_without_rest(job, open).await?;
+        swept.tallies_closed += open.iter().filter(|tally| !tally.is_closed()).count() as u64;
         if counters.open.len() > TALLIES_CLOSED_MAX {
             return Ok((now, job.recoveries));
         }
@@ -286,11 +287,11 @@ impl Sweeper {
     /// Ends the split of a stopped job whose splitter died. If the splitter may be alive: returns when to try again.
     pub(crate) async fn end_split(&self, job: &Job) -> Result<Option<Timestamp>, PortError> {
         let (run, now) = (self.entropy.run_id(), self.clock.now());
-        let has_ended = match take_lease(&*self.jobs, &*self.clock, job, run, self.limits.grace).await?.done() {
+        let has_ended = match take_lease(&*self.jobs, &*self.clock, job, run, self.limits.stop.grace).await?.done() {
             Ok(job) => self.steps.split_end.finish(&job, run, false).await?,
             Err(_) => false,
         };
-        let until = job.lease.map_or(now + self.limits.grace, |lease| lease.until.max(now));
+        let until = job.lease.map_or(now + self.limits.stop.grace, |lease| lease.until.max(now));
         Ok((!has_ended).then_some(until))
     }
 }

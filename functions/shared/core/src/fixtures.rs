@@ -48,6 +48,7 @@ pub fn chunk_message(tally: u32, index: u8) -> ChunkMessage {
         job_guid: job.job_guid,
         owner: job.owner,
         address: ChunkAddress { attempt: 1, tally, index },
+        pauses: 0,
         chunk: Chunk { offset: 0, length: 1, first_row: 1, items: 1, mode: ChunkMode::Items },
         delivery_mode: DeliveryMode::Fresh,
         max_concurrency: None,

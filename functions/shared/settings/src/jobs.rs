@@ -48,6 +48,16 @@ crate::settings! {
 }
 
 crate::settings! {
+    /// How long runs may be at work.
+    #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+    pub struct StopGrace {
+        /// How long after a stop or the begin of a pause runs from before may be at work. Longer than an invocation of
+        /// `process-items` can last.
+        pub grace: Duration = Duration::from_secs(150), "StopGraceSeconds";
+    }
+}
+
+crate::settings! {
     impl BreakerLimits {
         failures: u32 = 5, "BreakerFailures";
         window: Duration = Duration::from_secs(10 * 60), "BreakerWindowSeconds";

@@ -37,7 +37,7 @@ mod value;
 
 pub use files::{FileLimits, Links};
 pub use job_types::JobTypeSettings;
-pub use jobs::{Deadlines, JobRetention, RETRY_AFTER_MAX, Recovery};
+pub use jobs::{Deadlines, JobRetention, RETRY_AFTER_MAX, Recovery, StopGrace};
 pub use live::{ConnectionLimits, SubscriptionLimits};
 pub use owner_priorities::OwnerPrioritySettings;
 pub use resources::{

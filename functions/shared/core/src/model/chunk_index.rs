@@ -78,6 +78,7 @@ impl ChunkIndex {
             job_guid: job.job_guid,
             owner: job.owner.clone(),
             address,
+            pauses: job.pauses,
             chunk,
             delivery_mode,
             max_concurrency: self.max_concurrency,

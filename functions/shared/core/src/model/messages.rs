@@ -50,6 +50,8 @@ pub struct ChunkMessage {
     pub owner: Owner,
     #[serde(flatten)]
     pub address: ChunkAddress,
+    /// Number of pauses and resumes of the job when the message was sent. One from before the last pause is dropped.
+    pub pauses: u32,
     /// Its bytes in the file, and its number of items.
     pub chunk: Chunk,
     /// The history of the message, which tells its receiver how to begin.

@@ -24,6 +24,7 @@ fn variant(job: &Job, picks: u32) -> Job {
         stop: has(3).then(|| stop(StopCode::SourceChanged)),
         composing: has(4).then(|| run(5)),
         resend_from: has(5).then_some(picks),
+        paused_at: has(5).then(|| at(10)),
         first_chunk_at: has(6).then(|| at(8)),
         wake_at: has(7).then(|| at(900 + i64::from(picks))),
         warnings: if has(8) { vec![warnings::trailing_bytes(7)] } else { Vec::new() },

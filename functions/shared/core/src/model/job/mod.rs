@@ -91,11 +91,13 @@ pub struct Job {
     pub recoveries: u32,
     /// The status in which it was paused, while it is paused.
     pub paused_from: Option<Status>,
+    /// When its last pause began, until its missing chunks begin to be sent again: runs from before may be at work.
+    pub paused_at: Option<Timestamp>,
     /// Why the breaker of its job type has paused it; `None` if it is not paused, or if its owner has paused it.
     pub breaker_pause: Option<BreakerPause>,
     /// Number of pauses and resumes, over all attempts. It tells a resume from the next one.
     pub pauses: u32,
-    /// The first tally whose chunks may not be sent again since it was resumed; `None` if all are.
+    /// The tally whose chunks are sent again since it was resumed; those of later ones are not yet. `None` if all are.
     pub resend_from: Option<u32>,
 
     pub created_at: Timestamp,
@@ -153,6 +155,7 @@ impl Job {
             composing: None,
             recoveries: 0,
             paused_from: None,
+            paused_at: None,
             breaker_pause: None,
             pauses: 0,
             resend_from: None,
@@ -254,7 +257,8 @@ impl Job {
     /// The job without what only an attempt in progress has: lease, composition, pause and resend.
     #[must_use]
     pub fn between_attempts(&self) -> Self {
-        Self { lease: None, composing: None, paused_from: None, breaker_pause: None, resend_from: None, ..self.clone() }
+        let job = Self { lease: None, composing: None, paused_from: None, paused_at: None, ..self.clone() };
+        Self { breaker_pause: None, resend_from: None, ..job }
     }
 }
 

@@ -16,6 +16,11 @@ impl Job {
         self.is_paused() && self.breaker_pause.is_none()
     }
 
+    /// Whether the splitter waits: the job is paused, or its missing chunks are not all sent again.
+    pub const fn is_held_back(&self) -> bool {
+        self.is_paused() || self.resend_from.is_some()
+    }
+
     /// Pauses it for its owner. A job that its owner has paused stays as it is; one that the breaker has paused is its
     /// owner's from then on. A stopped job is not paused: it is about to end.
     pub fn pause(&self, now: Timestamp) -> Option<Self> {
@@ -43,6 +48,7 @@ impl Job {
         Some(Self {
             status,
             paused_from: Some(self.status),
+            paused_at: Some(now),
             pauses: self.pauses + 1,
             resend_from: None,
             moved_at: now,
@@ -51,7 +57,7 @@ impl Job {
     }
 
     /// Resumes it: its status is as before the pause, it is due for the sweep at once, and all chunks of its counted tallies
-    /// may have to be sent again, from tally 0 on.
+    /// may have to be sent again, from tally 0 on. `paused_at` stays until that begins.
     pub fn resume(&self, now: Timestamp) -> Option<Self> {
         self.is_paused().then(|| Self {
             pauses: self.pauses + 1,
@@ -76,14 +82,32 @@ impl Job {
         Self { status: resumed.unwrap_or(self.status), paused_from: None, breaker_pause: None, ..self.clone() }
     }
 
+    /// Whether a chunk message is dropped that was sent after this many pauses and resumes: the job is paused, or it was
+    /// since, and the resend sends the chunk. Otherwise both messages might run at once.
+    pub const fn drops(&self, pauses: u32) -> bool {
+        self.is_paused() || pauses < self.pauses
+    }
+
+    /// Whether a run that commits sends what waits for it in this tally. If not, the resend does: it notes a tally before it
+    /// reads what the chunks of that tally wait for.
+    pub fn sends_on_commit(&self, tally: u32) -> bool {
+        self.paused_at.is_none() && self.resend_from.is_none_or(|from| tally <= from)
+    }
+
     /// Notes how far the missing chunks are sent again, unless the job was paused since that resume, or somebody has noted
-    /// more.
+    /// more. After the last tally, all counted ones are dispatched.
     pub fn note_resent(&self, resent: Resent, now: Timestamp) -> Option<Self> {
-        if (self.pauses, self.resend_from) == (resent.pauses, resent.next) {
+        let (is_same, begun) = (self.pauses == resent.pauses, self.paused_at.is_none());
+        let is_from = match resent.from {
+            None => !begun && self.resend_from.is_some(),
+            from => begun && self.resend_from == from,
+        };
+        if is_same && begun && resent.from.is_some() && self.resend_from == resent.next {
             return Some(self.clone());
         }
-        let is_from = (self.pauses, self.resend_from) == (resent.pauses, Some(resent.from));
-        is_from.then(|| Self { resend_from: resent.next, moved_at: now, ..self.clone() })
+        let split = if resent.next.is_none() { self.split.all_dispatched() } else { self.split };
+        let noted = Self { paused_at: None, resend_from: resent.next, split, moved_at: now, ..self.clone() };
+        (is_same && is_from).then_some(noted)
     }
 }
 
@@ -92,8 +116,8 @@ impl Job {
 pub struct Resent {
     /// The resume, by the job's number of pauses and resumes.
     pub pauses: u32,
-    /// The tally that the job row names as the first one.
-    pub from: u32,
-    /// The first tally that may still be missing chunks; `None` if none is.
+    /// The tally that the job row names; `None` if the resend begins.
+    pub from: Option<u32>,
+    /// The tally whose chunks are sent next; `None` after the last one.
     pub next: Option<u32>,
 }

@@ -32,20 +32,20 @@ impl SplitState {
     }
 
     /// All counted tallies are dispatched.
-    const fn all_dispatched(self) -> Self {
+    pub(super) const fn all_dispatched(self) -> Self {
         Self { dispatched: self.tallies, ..self }
     }
 }
 
 impl Job {
-    /// Counts tally `number`, which ends at the border `next`; all tallies before it are dispatched. Not in a pause, and not
-    /// after a stop or the end of the split. Counted before by the same run, the tally stays counted.
+    /// Counts tally `number`, which ends at the border `next`; all tallies before it are dispatched. Not in a pause nor before
+    /// the end of the resend that follows, and not after a stop or the end of the split. Counted before by the same run, the tally stays counted.
     pub fn count_tally(&self, holder: RunId, number: u32, next: Position, now: Timestamp) -> Option<Self> {
         let split = SplitState { tallies: number + 1, dispatched: number, cursor: next, ..self.split };
-        if self.is_held_by(holder) && self.split == split {
+        if self.is_held_by(holder) && (self.split.tallies, self.split.cursor) == (split.tallies, next) {
             return Some(self.clone());
         }
-        let goes_on = self.stop.is_none() && !self.split.done && !self.is_paused();
+        let goes_on = self.stop.is_none() && !self.split.done && !self.is_held_back();
         let is_next = self.is_held_by(holder) && self.split.tallies == number;
         (goes_on && is_next).then(|| Self { split, moved_at: now, ..self.clone() })
     }

@@ -81,8 +81,8 @@ impl Stop {
 }
 
 impl Job {
-    /// Stops it. A stop ends a pause, and makes the job due for the sweep at once. The first stop of an attempt stays; a stop
-    /// for lack of capacity is only set if no chunk of the attempt has begun.
+    /// Stops it. A stop ends a pause and a resend, and makes the job due for the sweep at once. The first stop of an attempt
+    /// stays; a stop for lack of capacity is only set if no chunk of the attempt has begun.
     pub fn stop(&self, stop: &Stop) -> Option<Self> {
         if self.stop.as_ref() == Some(stop) {
             return Some(self.clone());
@@ -91,7 +91,7 @@ impl Job {
         if self.status.is_terminal() || self.stop.is_some() || has_begun {
             return None;
         }
-        let job = self.out_of_pause();
+        let job = Self { paused_at: None, resend_from: None, ..self.out_of_pause() };
         let status = match stop.code {
             StopCode::Cancelled => Transition::Cancel.apply(job.status).unwrap_or(job.status),
             _ => job.status,

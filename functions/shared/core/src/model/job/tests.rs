@@ -164,6 +164,7 @@ fn a_paused_job_resumes_in_the_status_that_it_had() {
         let resumed = Job { recoveries: 4, ..paused }.resume(at(5)).unwrap();
         assert_eq!((resumed.status, resumed.paused_from, resumed.pauses), (job.status, None, 2));
         assert_eq!((resumed.resend_from, resumed.wake_at, resumed.recoveries), (Some(0), Some(at(5)), 0));
+        assert_eq!(resumed.paused_at, Some(at(2)), "until the resend begins");
         assert_eq!(resumed.resume(at(6)), None, "it is not paused");
     }
     let stopped = running().stop(&stop(StopCode::SourceChanged)).unwrap();
@@ -204,13 +205,47 @@ fn the_pause_of_an_owner_goes_before_that_of_the_breaker() {
 fn what_is_sent_again_is_noted_for_one_resume() {
     let resumed = running().pause(at(2)).unwrap().resume(at(3)).unwrap();
     let note = |pauses, from, next| Resent { pauses, from, next };
-    let noted = resumed.note_resent(note(2, 0, Some(4)), at(4)).unwrap();
+    assert_eq!(resumed.note_resent(note(2, Some(0), Some(4)), at(4)), None, "it has not begun");
+    let begun = resumed.note_resent(note(2, None, Some(0)), at(4)).unwrap();
+    assert_eq!((begun.paused_at, begun.resend_from), (None, Some(0)));
+    assert_eq!(begun.note_resent(note(2, None, Some(0)), at(4)), None, "another run has begun");
+    let noted = begun.note_resent(note(2, Some(0), Some(4)), at(4)).unwrap();
     assert_eq!(noted.resend_from, Some(4));
-    assert_eq!(noted.note_resent(note(2, 0, Some(4)), at(5)), Some(noted.clone()), "its own write");
-    assert_eq!(noted.note_resent(note(2, 0, Some(2)), at(5)), None, "another run has gone further");
-    assert_eq!(noted.note_resent(note(2, 4, None), at(5)).unwrap().resend_from, None);
+    assert_eq!(noted.note_resent(note(2, Some(0), Some(4)), at(5)), Some(noted.clone()), "its own write");
+    assert_eq!(noted.note_resent(note(2, Some(0), Some(2)), at(5)), None, "another run has gone further");
+    assert_eq!(noted.note_resent(note(2, Some(4), None), at(5)).unwrap().resend_from, None);
     let again = noted.pause(at(6)).unwrap().resume(at(7)).unwrap();
-    assert_eq!(again.note_resent(note(2, 0, None), at(8)), None, "an earlier resume");
+    assert_eq!(again.note_resent(note(2, Some(0), None), at(8)), None, "an earlier resume");
+}
+
+#[test]
+fn a_commit_leaves_to_the_resend_what_that_has_not_come_to() {
+    let sends = |job: &Job| [0, 3, 4].map(|tally| job.sends_on_commit(tally));
+    let resumed = running().pause(at(2)).unwrap().resume(at(3)).unwrap();
+    assert_eq!(sends(&running()), [true; 3]);
+    assert_eq!((sends(&running().pause(at(2)).unwrap()), sends(&resumed)), ([false; 3], [false; 3]));
+    let begun = resumed.note_resent(Resent { pauses: 2, from: None, next: Some(3) }, at(4)).unwrap();
+    assert_eq!(sends(&begun), [true, true, false]);
+    let sent = begun.note_resent(Resent { pauses: 2, from: Some(3), next: None }, at(5)).unwrap();
+    assert_eq!(sends(&sent), [true; 3]);
+}
+
+#[test]
+fn messages_from_before_a_pause_are_dropped() {
+    let paused = running().pause(at(2)).unwrap();
+    let resumed = paused.resume(at(3)).unwrap();
+    assert_eq!([&running(), &paused, &resumed].map(|job| job.drops(0)), [false, true, true]);
+    assert!(!resumed.drops(2));
+}
+
+#[test]
+fn no_tally_is_counted_before_the_end_of_a_resend() {
+    let count = |job: &Job| job.count_tally(run(1), 0, Position { offset: 9, row: 9 }, at(9)).is_some();
+    let held = running().take(Lease { holder: run(1), until: at(99) }, at(1)).unwrap();
+    let paused = held.pause(at(2)).unwrap();
+    let resumed = paused.resume(at(3)).unwrap();
+    let sent = resumed.note_resent(Resent { pauses: 2, from: None, next: None }, at(4)).unwrap();
+    assert_eq!([&held, &paused, &resumed, &sent].map(count), [true, false, false, true]);
 }
 
 #[test]
@@ -237,7 +272,10 @@ fn after(job: &Job, step: u8, now: Timestamp) -> Option<Job> {
         9 => job.stop(&Stop { at: now, ..stop(StopCode::SourceChanged) }),
         10 => job.stop(&Stop { at: now, ..stop(StopCode::Cancelled) }),
         11 => job.begin(now),
-        _ => job.note_resent(Resent { pauses: job.pauses, from: job.resend_from.unwrap_or(0), next: None }, now),
+        _ => {
+            let from = job.resend_from.filter(|_| job.paused_at.is_none());
+            job.note_resent(Resent { pauses: job.pauses, from, next: None }, now)
+        }
     }
 }
 
@@ -250,6 +288,9 @@ proptest! {
             job = after(&job, step, at(second)).unwrap_or(job);
             prop_assert_eq!(job.is_paused(), job.paused_from.is_some());
             prop_assert!(job.breaker_pause.is_none() || job.is_paused());
+            prop_assert!(!job.is_paused() || (job.paused_at.is_some() && job.resend_from.is_none()));
+            prop_assert!(job.paused_at.is_none() || job.is_held_back());
+            prop_assert!(job.stop.is_none() || !job.is_held_back(), "a stop ends a resend");
             prop_assert!(job.stop.is_none() || !job.is_paused(), "a stop ends a pause");
             prop_assert_eq!(job.status == Status::Cancelling, job.stop.as_ref().is_some_and(|stop| stop.code == StopCode::Cancelled));
             prop_assert!(stop.is_none() || stop == job.stop, "the first stop stays");

@@ -6,6 +6,8 @@
 
 use std::sync::Arc;
 
+use futures::stream::{self, StreamExt, TryStreamExt};
+
 use crate::model::ids::{JobGuid, Owner};
 use crate::model::job::Job;
 use crate::model::messages::{ChunkMessage, CompletionMessage, DeliveryMode};
@@ -23,8 +25,8 @@ pub struct ChunkCommitter {
     pub clock: Arc<dyn Clock>,
 }
 
-/// Maximum number of tallies of a stopped job a run closes. Then it sends the chunks of the next one, whose runs go on.
-const SKIPPED_TALLIES_MAX: u32 = 256;
+/// Number of tallies that are closed at once.
+const TALLIES_AT_ONCE: usize = 8;
 
 const COMMITTING: &str = "committing chunks";
 
@@ -143,9 +145,7 @@ impl ChunkCommitter {
         self.close(message.job_guid, &message.owner, tally).await
     }
 
-    /// Sends the chunks of the tally that waits for this one, and notes it. If the job is stopped, that tally is closed instead,
-    /// unless its chunks may have been sent before; and so is the one that waits for it, and so on. So the chunks of a stopped
-    /// job that wait for their turn cost no messages.
+    /// Sends the chunks of the tally that waits for this one, and notes it.
     async fn send_next_tally(
         &self,
         message: &ChunkMessage,
@@ -156,30 +156,9 @@ impl ChunkCommitter {
             // Its window is one of chunks.
             return Ok(());
         }
-        let (mut half_done, mut has_next) = (tally.clone(), false);
-        for skipped in 0.. {
-            let Some((job, next)) = self.window.next_tally(message.job_guid, &half_done).await? else { break };
-            has_next = true;
-            let is_stopped = job.stop.is_some();
-            let is_unsent = mode == DeliveryMode::Fresh && next.done == 0;
-            match (next.is_closed(), is_stopped) {
-                (true, false) => break,
-                // An earlier delivery may have closed it, and died before it was folded.
-                (true, true) => half_done = next,
-                (false, true) if is_unsent && skipped < SKIPPED_TALLIES_MAX => {
-                    half_done = self.skip_rest(message.job_guid, next).await?;
-                }
-                (false, _) => {
-                    self.window.send_tally(&job, &next, mode).await?;
-                    break;
-                }
-            }
-            self.close(message.job_guid, &message.owner, &half_done).await?;
-        }
-        match has_next {
-            true => self.jobs.note_next_sent(message.job_guid, tally.attempt, tally.number).await,
-            false => Ok(()),
-        }
+        let Some((job, next)) = self.window.next_tally(message.job_guid, tally).await? else { return Ok(()) };
+        self.window.send_tally(&job, &next, mode).await?;
+        self.jobs.note_next_sent(message.job_guid, tally.attempt, tally.number).await
     }
 
     /// Folds a tally if it is closed, and announces the attempt if this was its last tally.
@@ -198,21 +177,19 @@ impl ChunkCommitter {
         Ok(())
     }
 
-    /// Closes a tally of a stopped job and counts its uncommitted chunks as skipped.
+    /// Closes tallies of a stopped job: their uncommitted chunks count as skipped.
     ///
     /// # Errors
     /// `Unavailable`.
-    pub async fn close_without_rest(&self, job: &Job, number: u32) -> Result<(), PortError> {
-        let tally = self.jobs.tally(job.job_guid, job.attempt, number).await?;
-        let closed = self.skip_rest(job.job_guid, tally).await?;
-        self.close(job.job_guid, &job.owner, &closed).await
+    pub async fn close_without_rest(&self, job: &Job, tallies: &[Tally]) -> Result<(), PortError> {
+        let closed: Vec<_> = tallies.iter().map(|tally| self.skip_rest(job, tally.clone())).collect();
+        stream::iter(closed).buffer_unordered(TALLIES_AT_ONCE).try_collect().await
     }
 
-    /// Counts the uncommitted chunks of a tally as skipped. Returns the closed tally.
-    async fn skip_rest(&self, job: JobGuid, mut tally: Tally) -> Result<Tally, PortError> {
+    async fn skip_rest(&self, job: &Job, mut tally: Tally) -> Result<(), PortError> {
         while !tally.is_closed() {
-            tally = self.jobs.skip_rest(job, &tally, self.clock.now()).await?;
+            tally = self.jobs.skip_rest(job.job_guid, &tally, self.clock.now()).await?;
         }
-        Ok(tally)
+        self.close(job.job_guid, &job.owner, &tally).await
     }
 }

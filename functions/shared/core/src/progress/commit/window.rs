@@ -68,14 +68,18 @@ impl ConcurrencyWindow {
     }
 
     /// Sends the chunk W places after a committed one. If that chunk's tally is not counted yet, the splitter sends it:
-    /// it counts the tally first and then looks at this chunk.
+    /// it counts the tally first and then looks at this chunk. It is not sent if a resend sends it. Of a stopped job only the winner of the commit sends it
+    /// (`Fresh`): a run of it may be at work later, and a second message would skip what that run has processed.
     ///
     /// # Errors
     /// `Unavailable`.
     pub async fn send_next(&self, message: &ChunkMessage, delivery_mode: DeliveryMode) -> Result<(), PortError> {
         let Some(next) = message.max_concurrency.map(|width| message.address.after(width)) else { return Ok(()) };
         let job = self.jobs.job(message.job_guid).await?;
-        if job.is_past(next.attempt) || next.tally >= job.split.tallies {
+        if job.is_past(next.attempt) || next.tally >= job.split.tallies || !job.sends_on_commit(next.tally) {
+            return Ok(());
+        }
+        if job.stop.is_some() && delivery_mode != DeliveryMode::Fresh {
             return Ok(());
         }
         let tally = self.jobs.tally(job.job_guid, next.attempt, next.tally).await?;
@@ -90,14 +94,20 @@ impl ConcurrencyWindow {
     }
 
     /// The job, and the tally that waits for this one. `None` if none does, or if it is not counted yet: then the splitter
-    /// looks at this one when it has counted it. None in a pause either: a resume sends what is missing.
+    /// looks at this one when it has counted it. None either if a resend sends it, or if the job is stopped: others may have
+    /// sent some of its chunks, and the sweep closes it after the grace.
     ///
     /// # Errors
     /// `Unavailable`.
     pub async fn next_tally(&self, job: JobGuid, half_done: &Tally) -> Result<Option<(Job, Tally)>, PortError> {
         let (job, attempt) = (self.jobs.job(job).await?, half_done.attempt);
         match job.waiting_tally(half_done.number) {
-            Some(number) if !job.is_past(attempt) && !job.is_paused() && number < job.split.tallies => {
+            Some(number)
+                if !job.is_past(attempt)
+                    && job.stop.is_none()
+                    && job.sends_on_commit(number)
+                    && number < job.split.tallies =>
+            {
                 let next = self.jobs.tally(job.job_guid, attempt, number).await?;
                 Ok(Some((job, next)))
             }

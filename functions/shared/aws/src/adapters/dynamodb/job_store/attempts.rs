@@ -33,7 +33,7 @@ const SET: [&str; 13] = [
     "wakeAt",
 ];
 const REMOVE: &str = "REMOVE #outcome, #leaseHolder, #leaseUntil, #stop, #composing, #recoveries, #firstChunkAt, #pausedFrom, \
-     #breakerPause, #resendFrom, #finishedAt, #expiresAt";
+     #pausedAt, #breakerPause, #resendFrom, #finishedAt, #expiresAt";
 
 /// Meaning of a refused transaction.
 enum Refusal {

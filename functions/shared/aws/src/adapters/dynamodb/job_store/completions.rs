@@ -17,7 +17,7 @@ const DOING: &str = "completing the job";
 
 const END: &str = "SET #status = :status, #succeeded = :succeeded, #failed = :failed, #skipped = :skipped, \
                    #completions = #completions + :one, #revision = #revision + :one, #finishedAt = :now, #movedAt = :now, #expiresAt = :expires";
-const UNLEASE: &str = "REMOVE #leaseHolder, #leaseUntil, #composing, #pausedFrom, #breakerPause, #resendFrom, \
+const UNLEASE: &str = "REMOVE #leaseHolder, #leaseUntil, #composing, #pausedFrom, #pausedAt, #breakerPause, #resendFrom, \
                        #wakeShard, #wakeAt";
 
 // A stop is set at most once per attempt, so its presence alone tells whether it is the one seen.

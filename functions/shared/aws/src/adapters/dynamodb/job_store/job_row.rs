@@ -74,6 +74,8 @@ struct JobRow {
     recoveries: u32,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     paused_from: Option<Status>,
+    #[serde(default, skip_serializing_if = "Option::is_none", with = "attribute::optional_millis")]
+    paused_at: Option<Timestamp>,
     #[serde(default, skip_serializing_if = "Option::is_none", with = "attribute::json")]
     breaker_pause: Option<BreakerPause>,
     #[serde(default, skip_serializing_if = "is_zero")]
@@ -242,6 +244,7 @@ mod tests {
             composing: Some(RunId::from_bytes([5; 7])),
             recoveries: 7,
             paused_from: Some(Status::Waiting),
+            paused_at: Some(at(10)),
             breaker_pause: Some(BreakerPause::after("unavailable", "it answered 503", at(9))),
             pauses: 8,
             resend_from: Some(9),
@@ -279,6 +282,7 @@ mod tests {
             redrive: None,
             recoveries: 0,
             paused_from: None,
+            paused_at: None,
             breaker_pause: None,
             pauses: 0,
             resend_from: None,

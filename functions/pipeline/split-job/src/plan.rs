@@ -1,0 +1,116 @@
+//! The plan of an invocation of `split-job`: a function of the job row and the time.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use rowmill_core::model::job::Job;
+
+use crate::split::SplitEnd;
+
+/// What an invocation does with a job.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Plan {
+    Leave(SplitEnd),
+    /// Runs from before the pause may be at work for this time: then the missing chunks are sent again.
+    Wait(Duration),
+    /// Sends the missing chunks of a resumed job again. It needs no lease.
+    Resend,
+    /// The split has ended: announces it. It needs no lease.
+    Announce,
+    /// Ends the split of a stopped job, under the lease.
+    Finish,
+    /// Splits, under the lease.
+    Split,
+}
+
+/// Plans for a message of this attempt. Runs that began before a pause have ended after the `grace`.
+pub fn plan(job: &Job, attempt: u32, now: Timestamp, grace: Duration) -> Plan {
+    if job.is_past(attempt) {
+        return Plan::Leave(SplitEnd::NotOurs);
+    }
+    if job.is_paused() {
+        return Plan::Leave(SplitEnd::Paused);
+    }
+    if job.is_untaken() && now >= job.deadline_at {
+        return Plan::Leave(SplitEnd::Overdue);
+    }
+    if job.resend_from.is_some() {
+        // Nothing was sent before the first tally was counted.
+        let runs_until = job.paused_at.filter(|_| job.split.tallies > 0).map(|at| at + grace);
+        let left = runs_until.and_then(|until| Duration::try_from(until.duration_since(now)).ok());
+        return left.filter(|left| !left.is_zero()).map_or(Plan::Resend, Plan::Wait);
+    }
+    match (job.split.done, &job.stop) {
+        (true, _) => Plan::Announce,
+        (false, Some(_)) => Plan::Finish,
+        (false, None) => Plan::Split,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rowmill_core::fixtures;
+    use rowmill_core::model::ids::RunId;
+    use rowmill_core::model::job::{Lease, Resent, Stop, StopCode};
+    use rowmill_core::text::Position;
+
+    use super::*;
+
+    const GRACE: Duration = Duration::from_secs(150);
+    const RUN: RunId = RunId::from_bytes([1; RunId::BYTES]);
+
+    fn at(second: i64) -> Timestamp {
+        Timestamp::from_second(second).unwrap()
+    }
+
+    /// A job whose deadline is at second 9,000; and the same job after a run has taken it up and counted a tally.
+    fn jobs() -> (Job, Job) {
+        let waiting = Job { deadline_at: at(9_000), ..fixtures::job() };
+        let running = waiting.take(Lease { holder: RUN, until: at(5_000) }, at(1)).unwrap();
+        let counted = running.count_tally(RUN, 0, Position { offset: 99, row: 9 }, at(1)).unwrap();
+        (waiting, counted)
+    }
+
+    fn stopped(job: &Job) -> Job {
+        job.stop(&Stop::because(StopCode::Cancelled, "", at(30))).unwrap()
+    }
+
+    #[test]
+    fn each_state_of_a_job_has_its_plan() {
+        let (waiting, running) = jobs();
+        let paused = running.pause(at(10)).unwrap();
+        let resumed = paused.resume(at(20)).unwrap();
+        let begun = Resent { pauses: resumed.pauses, from: None, next: Some(0) };
+        let sending = resumed.note_resent(begun, at(160)).unwrap();
+        let sent = sending.note_resent(Resent { from: Some(0), next: None, ..begun }, at(161)).unwrap();
+        let untaken = waiting.pause(at(10)).unwrap().resume(at(20)).unwrap();
+        let ended = running.finish_split(RUN, true, at(2)).unwrap();
+        let cases = [
+            (&waiting, 8_999, Plan::Split),
+            (&waiting, 9_000, Plan::Leave(SplitEnd::Overdue)),
+            (&running, 20, Plan::Split),
+            (&running, 9_000, Plan::Split),
+            (&Job { attempt: 2, ..running.clone() }, 20, Plan::Leave(SplitEnd::NotOurs)),
+            (&paused, 20, Plan::Leave(SplitEnd::Paused)),
+            (&resumed, 20, Plan::Wait(Duration::from_secs(140))),
+            (&resumed, 159, Plan::Wait(Duration::from_secs(1))),
+            (&resumed, 160, Plan::Resend),
+            (&resumed, 9_000, Plan::Resend),
+            (&sending, 20, Plan::Resend),
+            (&sent, 20, Plan::Split),
+            (&sent.pause(at(200)).unwrap(), 210, Plan::Leave(SplitEnd::Paused)),
+            (&sent.pause(at(200)).unwrap().resume(at(201)).unwrap(), 210, Plan::Wait(Duration::from_secs(140))),
+            (&untaken, 20, Plan::Resend),
+            (&ended, 20, Plan::Announce),
+            (&ended.pause(at(10)).unwrap().resume(at(11)).unwrap(), 20, Plan::Wait(Duration::from_secs(140))),
+            (&stopped(&running), 20, Plan::Finish),
+            (&stopped(&ended), 20, Plan::Announce),
+            (&stopped(&paused), 40, Plan::Finish),
+            (&stopped(&resumed), 40, Plan::Finish),
+            (&stopped(&sending), 40, Plan::Finish),
+        ];
+        for (place, (job, second, expected)) in cases.into_iter().enumerate() {
+            assert_eq!(plan(job, 1, at(second), GRACE), expected, "case {place}");
+        }
+    }
+}
