@@ -11,8 +11,8 @@ use crate::split::{SplitEnd, Splitter};
 /// How a run under the lease ends.
 #[derive(Debug)]
 pub enum Conclusion {
-    /// No tally will follow, because all items are dispatched (`at_end`) or the job is stopped. A counted tally of a stopped
-    /// job is left to the sweep: its chunks may have been sent, and their runs end within the grace.
+    /// No tally will follow, because all items are dispatched (`at_end`) or the job is stopped. A counted tally of a
+    /// stopped job is left to the sweep: its chunks may have been sent, and their runs end within the grace.
     End {
         at_end: bool,
     },
@@ -68,8 +68,8 @@ impl Splitter {
         Ok(SplitEnd::Continued)
     }
 
-    /// Stops the job, and says how the run ends then. It takes the lease again: a run that was frozen until its lease expired
-    /// must not stop a job that another run is splitting.
+    /// Stops the job, and says how the run ends then. It takes the lease again: a run that was frozen until its lease
+    /// expired must not stop a job that another run is splitting.
     async fn stop(&self, job: &Job, run: RunId, stop: Option<Stop>) -> Result<Conclusion, PortError> {
         let now = match take_lease(&*self.jobs, &*self.clock, job, run, self.limits.lease()).await?.done() {
             Ok(now) => now,

@@ -68,8 +68,9 @@ impl ConcurrencyWindow {
     }
 
     /// Sends the chunk W places after a committed one. If that chunk's tally is not counted yet, the splitter sends it:
-    /// it counts the tally first and then looks at this chunk. It is not sent if a resend sends it. Of a stopped job only the winner of the commit sends it
-    /// (`Fresh`): a run of it may be at work later, and a second message would skip what that run has processed.
+    /// it counts the tally first and then looks at this chunk. It is not sent if a resend sends it. Of a stopped job only the
+    /// winner of the commit sends it (`Fresh`): later a run of it may be at work, and a second message would skip what that
+    /// run has processed.
     ///
     /// # Errors
     /// `Unavailable`.
