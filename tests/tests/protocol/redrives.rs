@@ -9,6 +9,7 @@ use acceptance::world::World;
 use dead_letter::settle::DeadMessage;
 use redrive_job::redrive::{RedriveJobError, RedriveRequest};
 use rowmill_core::model::ids::{JobGuid, Owner};
+use rowmill_core::model::job::details_until;
 use rowmill_core::model::job::states::{JobOutcome, Status};
 use rowmill_core::model::keys;
 use rowmill_core::ports::{Admission, Ceilings, Clock, Jobs, Objects, Queue, Tallies};
@@ -64,7 +65,7 @@ async fn a_job_whose_rows_could_expire_is_not_redriven() {
             Err(error) => panic!("{error}"),
         }
     };
-    assert_eq!(until, world.jobs.job(job).await.unwrap().details_until());
+    assert_eq!(until, details_until(job));
     let days = world.clock.now().duration_since(created).as_hours() / 24;
     assert_eq!(days, 13 * 29, "the deadline and the retention of 30 days must fit in");
     assert_eq!(world.show(job).await.items_failed, 3, "it is as before");

@@ -13,7 +13,7 @@ use rowmill_core::items::failed::FailedItems;
 use rowmill_core::items::input::Correction;
 use rowmill_core::items::stored_job::StoredJob;
 use rowmill_core::model::ids::{FileGuid, JobGuid, Owner};
-use rowmill_core::model::job::{Job, Redrive};
+use rowmill_core::model::job::{Job, Redrive, details_until};
 use rowmill_core::model::keys;
 use rowmill_core::model::lanes::JobTypeLimits;
 use rowmill_core::model::messages::SplitMessage;
@@ -116,7 +116,7 @@ impl Redriver {
         let before = job.counts.filter(|counts| counts.failed > 0).ok_or(RedriveJobError::NothingFailed)?;
         let at = self.clock.now();
         let deadline = request.deadline_seconds.unwrap_or(self.limits.deadlines.default_seconds);
-        let (deadline_at, until) = (at + Duration::from_secs(deadline), job.details_until());
+        let (deadline_at, until) = (at + Duration::from_secs(deadline), details_until(job_guid));
         if deadline_at + job.retention() > until {
             return Err(RedriveJobError::TooOld(until));
         }

@@ -37,6 +37,15 @@ pub use stop::Stop;
 /// with the job's own retention. The others follow later, and nobody can reach them in between.
 pub const DETAILS_KEPT: SignedDuration = SignedDuration::from_hours(400 * 24);
 
+/// When the rows of a job that are not its job row expire. Its name tells when it was created; if it does not, they are kept.
+pub fn details_until(job: JobGuid) -> Timestamp {
+    let created = || {
+        let (seconds, _) = job.0.get_timestamp()?.to_unix();
+        Timestamp::from_second(i64::try_from(seconds).ok()?).ok()
+    };
+    created().and_then(|created| created.checked_add(DETAILS_KEPT).ok()).unwrap_or(Timestamp::MAX)
+}
+
 /// A job, as stored in its row.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Job {
@@ -184,11 +193,6 @@ impl Job {
     /// The tally that waits for this one.
     pub fn waiting_tally(&self, number: u32) -> Option<u32> {
         self.tallies_ahead.and_then(|ahead| number.checked_add(ahead.max(1)))
-    }
-
-    /// When the rows of it expire that are not its job row.
-    pub fn details_until(&self) -> Timestamp {
-        self.created_at + DETAILS_KEPT
     }
 
     /// How long it is kept after its end, if it has ended.

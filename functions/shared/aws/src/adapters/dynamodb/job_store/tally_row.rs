@@ -1,8 +1,7 @@
 use std::collections::BTreeSet;
 
-use jiff::Timestamp;
 use rowmill_core::model::ids::{JobGuid, RunId};
-use rowmill_core::model::job::DETAILS_KEPT;
+use rowmill_core::model::job::details_until;
 use rowmill_core::model::tally::{CHUNKS_PER_TALLY, Counts, Mark, Tally, Totals};
 use rowmill_core::ports::{BoxError, PortError};
 use rowmill_core::text::Position;
@@ -11,15 +10,9 @@ use serde::{Deserialize, Serialize};
 use super::usage_row::UsageRow;
 use crate::adapters::dynamodb::attributes::{Item, binary, expiry_seconds, from_item, from_millis, to_item};
 
-/// When the rows other than the job row expire, in seconds. The job's identifier tells when the job was created; if it does
-/// not, the rows are kept.
+/// When the rows other than the job row expire, in seconds.
 pub fn details_expiry(job: JobGuid) -> i64 {
-    let created = || {
-        let (seconds, _) = job.0.get_timestamp()?.to_unix();
-        Timestamp::from_second(i64::try_from(seconds).ok()?).ok()
-    };
-    let expiry = created().and_then(|created| created.checked_add(DETAILS_KEPT).ok());
-    expiry.map_or(i64::from(u32::MAX), expiry_seconds)
+    expiry_seconds(details_until(job))
 }
 
 /// The sort key of a tally. Numbers are padded with zeros, so that tallies sort by number.
@@ -173,6 +166,7 @@ pub fn totals_of(doing: &'static str, attempt: u32, item: Item) -> Result<Totals
 mod tests {
     use super::*;
     use crate::adapters::dynamodb::attributes::size_of;
+    use jiff::Timestamp;
     use rowmill_api::cost::Usage;
     use rowmill_core::model::tally::MarkKind;
     use uuid::Uuid;
