@@ -5,7 +5,7 @@ use rowmill_api::cost::Usage;
 use rowmill_core::in_memory::InMemoryJobStore;
 use rowmill_core::model::ids::JobGuid;
 use rowmill_core::model::job::Job;
-use rowmill_core::model::job::states::Status;
+use rowmill_core::model::job::states::Phase;
 use rowmill_core::model::tally::{Commit, Tally};
 use rowmill_core::ports::{CommitAnswer, Jobs, PortError, Tallies, UpdateAnswer, Updates};
 
@@ -55,9 +55,9 @@ pub enum Broken {
 /// The row as an invocation of `process-items` takes it that lacks one of its checks.
 pub(super) fn unchecked(broken: Broken, attempt: u32, row: Job) -> Job {
     match broken {
-        Broken::ProcessPaused if row.is_paused() => Job { status: Status::Running, ..row },
+        Broken::ProcessPaused if row.is_paused() => Job { phase: Phase::Runnable, ..row },
         Broken::NextTallyForgotten => Job { tallies_ahead: None, ..row },
-        Broken::ProcessPast if row.is_past(attempt) => Job { status: Status::Running, attempt, ..row },
+        Broken::ProcessPast if row.is_past(attempt) => Job { phase: Phase::Runnable, attempt, ..row },
         _ => row,
     }
 }
@@ -73,8 +73,8 @@ pub(super) async fn update(
     let is_resume = seen.is_paused() && next.resend_from == Some(0);
     let refused = || UpdateAnswer::Refused(Job { attempt: seen.attempt + 1, ..seen.clone() });
     match broken {
-        Broken::BreakerPausesNothing if next.breaker_pause.is_some() && !seen.is_paused() => Ok(refused()),
-        Broken::BreakerForgets if seen.breaker_pause.is_some() && is_resume => Ok(refused()),
+        Broken::BreakerPausesNothing if next.breaker_pause().is_some() && !seen.is_paused() => Ok(refused()),
+        Broken::BreakerForgets if seen.breaker_pause().is_some() && is_resume => Ok(refused()),
         Broken::ResumeForgetsATally if is_resume => {
             store.update(seen, &Job { resend_from: Some(1), ..next.clone() }, ahead).await
         }

@@ -62,18 +62,18 @@ pub fn check_totals(totals: &Totals, record: &JobRecord) -> Checked {
 /// Checks that the shown job agrees with its commits, and that its progress never goes back.
 pub fn check_view(job: &Job, view: &JobView, record: &mut JobRecord) -> Checked {
     let counts = Counts { succeeded: view.items_succeeded, failed: view.items_failed, skipped: view.items_skipped };
-    if job.status != Status::Waiting {
+    if job.status() != Status::Waiting {
         ensure(counts == record.counts, || format!("shown as {counts:?}, but its commits have {:?}", record.counts))?;
     }
     ensure(view.item_progress == counts.sum(), || format!("progress {}, but counts {counts:?}", view.item_progress))?;
     ensure(view.item_progress <= view.item_count, || {
         format!("progress {} of {} items", view.item_progress, view.item_count)
     })?;
-    ensure(view.percent < 100 || job.status == Status::Completed, || "100 percent before the end".into())?;
+    ensure(view.percent < 100 || job.status() == Status::Completed, || "100 percent before the end".into())?;
     let (in_flight, width) = (view.chunks_in_flight, record.width.map_or(u64::MAX, u64::from));
     ensure(in_flight <= width, || format!("{in_flight} chunks are in flight, more than the window of {width}"))?;
-    ensure(in_flight == 0 || !job.status.is_terminal(), || format!("{in_flight} chunks are in flight after the end"))?;
-    if job.status == Status::Running && job.redrive.is_none() {
+    ensure(in_flight == 0 || !job.is_ended(), || format!("{in_flight} chunks are in flight after the end"))?;
+    if job.status() == Status::Running && job.redrive.is_none() {
         let open = view.item_count - view.item_progress;
         ensure((in_flight == 0) == (open == 0), || format!("{in_flight} chunks in flight, but {open} items are open"))?;
     }
@@ -101,13 +101,9 @@ pub fn check_view(job: &Job, view: &JobView, record: &mut JobRecord) -> Checked 
     ensure(job.attempt == 1 || shown.progress == before.progress, || {
         "the sum of the counts changed in a redrive".into()
     })?;
-    ensure(job.is_paused() == job.paused_from.is_some(), || format!("paused from {:?}", job.paused_from))?;
-    ensure(!job.is_paused() || job.stop.is_none(), || "stopped and still paused".into())?;
-    let ended = if job.status.is_terminal() { job.attempt } else { job.attempt - 1 };
+    let ended = if job.is_ended() { job.attempt } else { job.attempt - 1 };
     ensure(job.completions == ended, || format!("{} completions in attempt {}", job.completions, job.attempt))?;
-    let code = job.stop.as_ref().map(|stop| stop.code);
+    let code = job.stopped_by().map(|stop| stop.code);
     ensure(code != Some(StopCode::AuditFailed), || "its audit failed".into())?;
-    ensure(job.wake_at.is_some() != job.status.is_terminal(), || {
-        format!("status and wake time disagree: {:?}", job.wake_at)
-    })
+    ensure(job.wake_at.is_some() != job.is_ended(), || format!("status and wake time disagree: {:?}", job.wake_at))
 }

@@ -47,8 +47,7 @@ impl Run {
 
     pub(super) fn redrive(&mut self, planned: Planned, job: usize, redrive: Redrive) {
         let Some((guid, owner)) = self.job_of(job) else { return };
-        let is_active =
-            self.world.store.every_job().iter().any(|job| job.job_guid == guid && !job.status.is_terminal());
+        let is_active = self.world.store.every_job().iter().any(|job| job.job_guid == guid && !job.is_ended());
         if is_active && self.adversary.rng.u8(..) < 250 {
             // The job is active, and most clients wait for its end.
             let step = self.step + self.adversary.rng.u64(1..300);

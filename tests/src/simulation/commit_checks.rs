@@ -113,7 +113,7 @@ impl Invariants {
             MarkKind::Skipped => rows.first().map(|row| row.number),
             _ => run_output.skipped_from,
         };
-        ensure(skipped_from.is_none() || row.stop.is_some(), || "rows are skipped before a stop is durable".into())?;
+        ensure(skipped_from.is_none() || row.is_stopped(), || "rows are skipped before a stop is durable".into())?;
         let listed: Vec<(u64, String)> = run_output.failed.iter().map(|item| (item.row, item.code.clone())).collect();
         ensure(listed.windows(2).all(|pair| pair[0].0 < pair[1].0), || {
             format!("failed rows out of order: {listed:?}")

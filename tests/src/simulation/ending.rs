@@ -33,29 +33,29 @@ impl Invariants {
     }
 
     fn ended(&self, job: &Job) -> Checked {
-        ensure(job.status.is_terminal(), || format!("it has not ended: {:?}", job.status))?;
+        let end = job.end().ok_or_else(|| format!("it has not ended: {:?}", job.status()))?;
         self.job_moved(job.job_guid)?;
         let store: Arc<dyn JobStore> = Arc::clone(&self.store) as Arc<dyn JobStore>;
         let view = now(job_view::read(&*store, job)).map_err(|error| error.to_string())?;
         let known = self.known();
         let record = known.jobs.get(&job.job_guid).ok_or("an unknown job")?;
-        let stop = job.stop.as_ref().map_or("nothing", |stop| stop.code.as_str());
-        let how = format!("{} by {stop}", job.status.as_str());
+        let stop = job.stopped_by().map_or("nothing", |stop| stop.code.as_str());
+        let how = format!("{} by {stop}", job.status().as_str());
         let (progress, items) = (view.item_progress, view.item_count);
         ensure(progress == items, || format!("{progress} of {items} items are accounted for"))?;
-        if job.stop.is_none() && job.redrive.is_none() {
+        if !job.is_stopped() && job.redrive.is_none() {
             let rows = record.file.rows.len() as u64;
             ensure(items == rows && !record.file.unterminated, || format!("{items} items, but the file has {rows}"))?;
             ensure(view.items_skipped == 0, || format!("{} items skipped without a stop", view.items_skipped))?;
         }
         let totals = now(self.store.totals(job.job_guid, job.attempt)).map_err(|error| error.to_string())?;
         let has_begun = known.begun.contains(&(job.job_guid, job.attempt));
-        let lacked_capacity = job.stop.as_ref().is_some_and(|stop| stop.code == StopCode::CapacityExceeded);
+        let lacked_capacity = job.stopped_by().is_some_and(|stop| stop.code == StopCode::CapacityExceeded);
         ensure(!(lacked_capacity && has_begun), || "it lacked capacity, but items have begun".into())?;
         let is_untaken = job.started_at.is_none();
         ensure(totals.is_complete() || is_untaken, || "its totals are not complete".into())?;
         if is_untaken {
-            ensure(job.results.is_none() && items == 0, || "nobody has taken it up, and it has results".into())?;
+            ensure(end.results.is_none() && items == 0, || "nobody has taken it up, and it has results".into())?;
             drop(known);
             self.reach(how);
             self.reach("ended before it was taken up");
@@ -81,9 +81,9 @@ impl Invariants {
         self.audited(job)?;
         self.results_tell(job, &expected, &ends)?;
         let spec = now(self.store.spec(job.job_guid)).map_err(|error| error.to_string())?;
-        let counts = job.counts.unwrap_or_default();
+        let counts = end.counts;
         let beyond = job.attempt == 1 && spec.tolerance.is_some_and(|tolerance| counts.exceed(&tolerance));
-        ensure(!beyond || job.stop.is_some(), || format!("it completed with {counts:?}, beyond its tolerance"))?;
+        ensure(!beyond || job.is_stopped(), || format!("it completed with {counts:?}, beyond its tolerance"))?;
         self.reach(if job.attempt > 1 { format!("redriven, {how}") } else { how });
         Ok(())
     }
@@ -108,7 +108,7 @@ impl Invariants {
     fn results_tell(&self, job: &Job, failed: &[(u64, String)], ends: &BTreeMap<u64, RowEnd>) -> Checked {
         let letters = now(self.store.dead_letters(job.job_guid, usize::MAX)).map_err(|error| error.to_string())?;
         let given_up = letters.iter().any(|letter| letter.about == DeadLetterKind::Completion);
-        let Some(results) = job.results.filter(|results| results.attempt == job.attempt) else {
+        let Some(results) = job.end().and_then(|end| end.results) else {
             return ensure(given_up, || "it has no results".into());
         };
         let manifest =
@@ -122,7 +122,9 @@ impl Invariants {
             let rows: Result<Vec<StringRecord>, _> = csv::Reader::from_reader(&*bytes).into_records().collect();
             rows.map_err(|error| format!("{name}: {error}"))
         };
-        ensure(manifest.job["status"] == job.status.as_str(), || format!("the manifest has the job {}", manifest.job))?;
+        ensure(manifest.job["status"] == job.status().as_str(), || {
+            format!("the manifest has the job {}", manifest.job)
+        })?;
         if !failed.is_empty() {
             let listed: Vec<_> = rows("failed-rows.csv")?.iter().map(row_and_code).collect();
             let expected: Vec<_> = failed.iter().cloned().map(Some).collect();

@@ -121,7 +121,7 @@ gates!(Updates for GatedJobs {
                 if let UpdateAnswer::Written(now) = &answer {
                     written.get_or_init(|| now.revision);
                     self.invariants.paused(seen, now, self.hub.now());
-                    if seen.breaker_pause.is_some() && next.resend_from.is_some() {
+                    if seen.breaker_pause().is_some() && next.resend_from.is_some() {
                         self.invariants.reach("resumed after a pause by the breaker");
                     }
                     if seen.resend_from.is_some() && next.resend_from.is_none() && next.pauses == seen.pauses {
@@ -244,7 +244,7 @@ gates!(Completions for GatedJobs {
     Transaction complete(completion: &Completion) -> Result<(), WriteLost>,
         [
             "{}, {}, {}",
-            job_name(completion.seen.job_guid), completion.status.as_str(), completion.counts.brief()
+            job_name(completion.seen.job_guid), completion.end.status().as_str(), completion.end.counts.brief()
         ],
         check |all, _answer| all.slots().and_then(|()| all.job_moved(completion.seen.job_guid));
 });

@@ -174,7 +174,7 @@ impl Invariants {
         let mut active: BTreeMap<String, i64> = BTreeMap::new();
         let jobs = self.store.every_job();
         for job in &jobs {
-            let held = i64::from(!job.status.is_terminal());
+            let held = i64::from(!job.is_ended());
             for scope in [format!("owner#{}", job.owner), format!("type#{}", job.job_type), "system".to_owned()] {
                 *active.entry(scope).or_default() += held;
             }
@@ -255,9 +255,9 @@ impl Invariants {
             if !tally.is_closed() || of_tally.is_closed() {
                 return Ok(());
             }
-            let stopped = row.attempt == attempt && row.stop.is_some();
+            let stopped = row.attempt == attempt && row.is_stopped();
             ensure(stopped, || format!("{} tally {number} is closed early without a stop", job_name(job)))?;
-            let ended = row.stop.as_ref().is_some_and(|stop| at >= stop.at + GRACE);
+            let ended = row.stopped_by().is_some_and(|stop| at >= stop.at + GRACE);
             ensure(ended, || {
                 format!("{} tally {number} is closed before the grace of its runs is over", job_name(job))
             })?;

@@ -142,7 +142,7 @@ impl Invariants {
     /// that the splitter sends, and those that wait for their turn in a window, need none.
     pub fn all_resent(&self, job: JobGuid, queues: &Queues) -> Checked {
         let row = now(self.store.job(job)).map_err(|error| error.to_string())?;
-        if row.resend_from.is_some() || row.is_paused() || row.stop.is_some() || row.status.is_terminal() {
+        if row.resend_from.is_some() || row.is_paused() || row.is_stopped() || row.is_ended() {
             return Ok(());
         }
         let Some((ahead, width)) = self.known().jobs.get(&job).map(|record| (record.ahead, record.width)) else {

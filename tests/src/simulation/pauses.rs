@@ -32,8 +32,7 @@ impl Run {
 
     /// Once there are no more faults, somebody finds the paused jobs and resumes them. The breaker must find its own.
     pub(super) fn resume_forgotten(&mut self) {
-        for job in self.world.store.every_job().into_iter().filter(|job| job.is_paused() && job.breaker_pause.is_none())
-        {
+        for job in self.world.store.every_job().into_iter().filter(|job| job.is_paused_by_owner()) {
             if self.adversary.rng.u8(..) < 64 {
                 let operation = Operation::Resume(job.job_guid);
                 self.operations.push(Planned { step: self.step, operation, retries: 3 });

@@ -133,16 +133,16 @@ impl Run {
             && self.operations.is_empty()
             && self.late.is_empty()
             && self.world.queues.messages().is_empty()
-            && self.world.store.every_job().iter().all(|job| job.status.is_terminal())
+            && self.world.store.every_job().iter().all(|job| job.is_ended())
     }
 
     fn is_endless(&self) -> Option<String> {
         if self.calm_sweeps <= SWEEPS_MAX && self.step <= STEPS_MAX {
             return None;
         }
-        let open = self.world.store.every_job().into_iter().filter(|job| !job.status.is_terminal());
+        let open = self.world.store.every_job().into_iter().filter(|job| !job.is_ended());
         let jobs: Vec<String> =
-            open.map(|job| format!("{} is {}", job_name(job.job_guid), job.status.as_str())).collect();
+            open.map(|job| format!("{} is {}", job_name(job.job_guid), job.status().as_str())).collect();
         let messages = self.world.queues.messages();
         let messages: Vec<String> = messages.iter().map(|m| format!("{:?}: {}", m.queue, m.body.brief())).collect();
         let (sweeps, steps) = (self.calm_sweeps, self.step);

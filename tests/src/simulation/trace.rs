@@ -156,7 +156,7 @@ impl Brief for Job {
     fn brief(&self) -> String {
         let mut text = format!(
             "{} attempt {} tallies {}/{}",
-            self.status.as_str(),
+            self.status().as_str(),
             self.attempt,
             self.split.dispatched,
             self.split.tallies
@@ -167,7 +167,7 @@ impl Brief for Job {
         if let Some(lease) = self.lease {
             let _ = write!(text, " leased by {}", lease.holder);
         }
-        if let Some(stop) = &self.stop {
+        if let Some(stop) = self.stopped_by() {
             let _ = write!(text, " STOP {}", stop.code.as_str());
         }
         text

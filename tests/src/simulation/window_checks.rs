@@ -34,7 +34,7 @@ impl Invariants {
         let Some(tally) = record.ahead.map(|ahead| tally + ahead).filter(|next| *next < row.split.tallies) else {
             return Ok(());
         };
-        if is_just && row.stop.is_none() && row.sends_on_commit(tally) {
+        if is_just && !row.is_stopped() && row.sends_on_commit(tally) {
             known.owed.insert(task, Owed { job, attempt, tally, pauses: row.pauses });
         }
         Ok(())
@@ -44,7 +44,7 @@ impl Invariants {
     pub fn has_sent(&self, task: u64) -> Checked {
         let Some(owed) = self.known().owed.remove(&task) else { return Ok(()) };
         let row = now(self.store.job(owed.job)).map_err(|error| error.to_string())?;
-        if row.is_past(owed.attempt) || row.pauses != owed.pauses || row.stop.is_some() {
+        if row.is_past(owed.attempt) || row.pauses != owed.pauses || row.is_stopped() {
             return Ok(());
         }
         let known = self.known();

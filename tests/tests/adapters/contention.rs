@@ -8,7 +8,7 @@ use futures::future::join_all;
 use futures::stream;
 use rowmill_aws::adapters::dynamodb::DynamoDbJobStore;
 use rowmill_core::model::ids::{JobGuid, Owner, RunId};
-use rowmill_core::model::job::states::Status;
+use rowmill_core::model::job::states::JobOutcome;
 use rowmill_core::model::job::{Job, Lease};
 use rowmill_core::model::tally::Counts;
 use rowmill_core::ports::{Admissions, Ceilings, Completions, CreateError, Created, NewJob};
@@ -65,7 +65,7 @@ impl World {
     }
 
     async fn end(&self, seen: &Job) {
-        let completion = end(seen.clone(), Status::Completed, Counts::default());
+        let completion = end(seen.clone(), Ok(JobOutcome::Empty), Counts::default());
         self.store.complete(&completion).await.unwrap_or_else(|error| panic!("a completion is given up: {error:?}"));
     }
 

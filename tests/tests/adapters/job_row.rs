@@ -64,6 +64,6 @@ async fn fifty_clients_pause_and_resume_a_job_while_it_is_split_and_none_is_lost
     let (clients, ()) = tokio::join!(clients, splitter);
     assert!(clients.into_iter().all(|took_effect| took_effect));
     let after = jobs.job(seen.job_guid).await.unwrap();
-    assert_eq!((after.pauses, after.status, after.split.tallies), (50, Status::Running, 20));
+    assert_eq!((after.pauses, after.status(), after.split.tallies), (50, Status::Running, 20));
     assert_eq!(after.revision, seen.revision + 70, "each took effect once");
 }

@@ -17,8 +17,8 @@ use rowmill_core::fixtures;
 use rowmill_core::model::checkpoint::Checkpoint;
 use rowmill_core::model::dead_letter::{DeadLetter, DeadLetterKind};
 use rowmill_core::model::ids::{FileGuid, JobGuid, Owner, RunId};
-use rowmill_core::model::job::states::{JobOutcome, Status};
-use rowmill_core::model::job::{Job, Lease, Redrive, Stop, StopCode};
+use rowmill_core::model::job::states::JobOutcome;
+use rowmill_core::model::job::{End, Job, Lease, Redrive, Stop, StopCode};
 use rowmill_core::model::records::{Dataset, RecordVersion, Upsert, Upserted};
 use rowmill_core::model::spec::{Source, SourceFile, Spec};
 use rowmill_core::model::tally::{ChunkAddress, Commit, Committed, Counts, Mark, MarkKind, Tally};
@@ -98,18 +98,9 @@ pub fn named(number: u128) -> NewJob {
 }
 
 /// The end of a job at second 5.
-pub fn end(seen: Job, status: Status, counts: Counts) -> Completion {
-    Completion {
-        seen,
-        status,
-        outcome: Some(JobOutcome::Partial),
-        counts,
-        usage: Usage::NONE,
-        results: None,
-        finished_at: at(5),
-        expires_at: at(500),
-        untaken: None,
-    }
+pub fn end(seen: Job, outcome: Result<JobOutcome, Stop>, counts: Counts) -> Completion {
+    let end = End { outcome, counts, results: None, finished_at: at(5), expires_at: at(500) };
+    Completion { seen, end, usage: Usage::NONE }
 }
 
 async fn ended(store: &DynamoDbJobStore) -> Job {
@@ -118,7 +109,7 @@ async fn ended(store: &DynamoDbJobStore) -> Job {
     let lease = Lease { holder: RunId::from_bytes([1; 7]), until: at(50) };
     let seen = change(store, new.job.job_guid, |job| job.take(lease, at(1))).await;
     let counts = Counts { failed: 5, ..Counts::default() };
-    store.complete(&end(seen, Status::Completed, counts)).await.unwrap();
+    store.complete(&end(seen, Ok(JobOutcome::Failed), counts)).await.unwrap();
     store.job(new.job.job_guid).await.unwrap()
 }
 
@@ -152,7 +143,7 @@ async fn a_job_ends_as_usual_if_every_reply_is_lost_once() {
 
     let stop = Stop { code: StopCode::SourceChanged, message: "m".into(), row: None, offset: None, at: at(4) };
     let seen = change(&store, job, |job| job.stop(&stop)).await;
-    store.complete(&end(seen, Status::Failed, tally.counts)).await.unwrap();
+    store.complete(&end(seen, Err(stop), tally.counts)).await.unwrap();
     assert_eq!(store.job(job).await.unwrap().completions, 1);
 
     // One slot was taken and one given back: there is room for exactly one job.
@@ -189,15 +180,16 @@ async fn a_redrive_starts_one_attempt_if_every_reply_is_lost_once() {
     let ceilings = Ceilings { owner: 1, job_type: 1, system: 1 };
     let attempt = NewAttempt { seen: ended, redrive, ceilings, at: at(10), deadline_at: at(90), wake_at: at(20) };
     for who in ["the SDK", "the caller"] {
-        assert_eq!(store.redrive(&attempt).await.unwrap(), attempt.job(), "sent again by {who}");
+        assert_eq!(Some(store.redrive(&attempt).await.unwrap()), attempt.job(), "sent again by {who}");
     }
-    assert_eq!(store.job(attempt.seen.job_guid).await.unwrap(), attempt.job());
+    assert_eq!(Some(store.job(attempt.seen.job_guid).await.unwrap()), attempt.job());
     // One slot was taken, and one is given back at the end: there is room for exactly one job.
     assert!(store.create(&named(2)).await.is_err());
     let lease = Lease { holder: RunId::from_bytes([3; 7]), until: at(50) };
     let seen = change(&store, attempt.seen.job_guid, |job| job.take(lease, at(11))).await;
     let counts = Counts { succeeded: 5, ..Counts::default() };
-    let completion = Completion { finished_at: at(12), ..end(seen, Status::Completed, counts) };
+    let mut completion = end(seen, Ok(JobOutcome::Succeeded), counts);
+    completion.end.finished_at = at(12);
     store.complete(&completion).await.unwrap();
     assert_eq!(store.create(&named(3)).await.unwrap(), Created::New);
     assert!(store.create(&named(4)).await.is_err());

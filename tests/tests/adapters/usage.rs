@@ -7,7 +7,7 @@ use rowmill_aws::adapters::dynamodb::DynamoDbJobStore;
 use rowmill_aws::sdk::usage_shares::UsageShares;
 use rowmill_core::model::ids::{JobGuid, RunId};
 use rowmill_core::model::job::Lease;
-use rowmill_core::model::job::states::Status;
+use rowmill_core::model::job::states::JobOutcome;
 use rowmill_core::model::tally::{ChunkAddress, Commit, Committed, Counts, Mark, MarkKind, Tally};
 use rowmill_core::ports::{
     Admissions, CommitAnswer, Completion, Completions, CreateError, Created, Jobs, PortError, Tallies, WriteLost,
@@ -96,7 +96,7 @@ async fn a_job_pays_for_what_was_used_between_its_writes() {
 
     used(2);
     let seen = store.job(job).await.unwrap();
-    let completion = Completion { usage: totals.usage, ..end(seen, Status::Completed, totals.counts) };
+    let mut completion = Completion { usage: totals.usage, ..end(seen, Ok(JobOutcome::Succeeded), totals.counts) };
     store.complete(&completion).await.unwrap();
     expected += totals.usage + sends(2) + Usage::of_transaction(4);
     assert_eq!(of_job(job).await, expected);
@@ -104,8 +104,8 @@ async fn a_job_pays_for_what_was_used_between_its_writes() {
     assert_eq!(of_job(job).await, expected, "ended once");
 
     used(3);
-    let late = Completion { status: Status::Failed, outcome: None, ..completion };
-    assert!(matches!(store.complete(&late).await, Err(WriteLost::Condition(_))));
+    completion.end.finished_at = at(6);
+    assert!(matches!(store.complete(&completion).await, Err(WriteLost::Condition(_))));
     let (other, full) = (named(2), named(3));
     assert_eq!(store.create(&other).await.unwrap(), Created::New);
     let of_create = Usage::of_transaction(5).with_sends(1);

@@ -77,7 +77,7 @@ async fn fail_queued(world: &World) -> usize {
 }
 
 async fn status(world: &World, job: JobGuid) -> Status {
-    world.jobs.job(job).await.unwrap().status
+    world.jobs.job(job).await.unwrap().status()
 }
 
 /// Lets time pass and sweeps, until no queue has messages and no job of the type is paused by the breaker.
@@ -258,7 +258,7 @@ async fn a_pause_by_the_owner_ends_the_breakers_and_a_resume_by_the_owner_too() 
     mail.goes(true);
     fail_queued(&world).await;
     let paused = world.pause(jobs[0]).await;
-    assert_eq!((paused.breaker_pause, paused.pauses), (None, 2));
+    assert_eq!((paused.breaker_pause(), paused.pauses), (None, 2));
     let shown = world.show(jobs[0]).await.pause.expect("it is paused");
     assert_eq!((shown.by, shown.reason, shown.next_probe_at), (PausedBy::Owner.into(), None, None));
     world.resume(jobs[1]).await;

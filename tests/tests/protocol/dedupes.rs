@@ -99,7 +99,7 @@ async fn a_stopped_job_is_replaced_unless_it_was_redriven() {
     let first = new(&world, &request(file)).await;
     world.split().await;
     world.process_queued().await;
-    assert_eq!(world.cancel(first).await.status, Status::Cancelling);
+    assert_eq!(world.cancel(first).await.status(), Status::Cancelling);
     let second = new(&world, &request(file)).await;
     is_found(&world, &request(file), second).await;
     world.cancel(second).await;
@@ -129,7 +129,7 @@ async fn a_job_is_found_for_as_long_as_it_is_kept_from_its_creation() {
     let file = world.store_csv(FILE).await;
     is_found(&world, &request(file), job).await;
     world.clock.advance(Duration::from_secs(1));
-    assert!(world.jobs.job(job).await.unwrap().expires_at.unwrap() >= world.deadline_in(Duration::ZERO));
+    assert!(world.jobs.job(job).await.unwrap().end().unwrap().expires_at >= world.deadline_in(Duration::ZERO));
     new(&world, &request(file)).await;
 }
 
@@ -167,7 +167,7 @@ async fn two_requests_at_the_same_time_create_one_job() {
             }
             interleavings += 1;
             let jobs = world.jobs.every_job();
-            let active: Vec<_> = jobs.iter().filter(|job| !job.status.is_terminal()).collect();
+            let active: Vec<_> = jobs.iter().filter(|job| !job.is_ended()).collect();
             assert_eq!(active.len(), 1, "call {call}");
             assert_eq!(active[0].job_guid, accepted.job.job_guid, "call {call}");
             assert_eq!((jobs.len(), world.jobs.active("system")), (1 + usize::from(is_replaced), 1), "call {call}");

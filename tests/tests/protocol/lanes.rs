@@ -47,7 +47,7 @@ async fn the_chunks_of_a_type_with_lanes_go_on_them_and_those_of_others_do_not()
     assert!(sent.windows(2).all(|pair| pair[0].lane != pair[1].lane), "they take turns");
     world.process_all(&sent).await;
     world.run().await;
-    assert_eq!(world.jobs.job(job).await.unwrap().status, Status::Completed);
+    assert_eq!(world.jobs.job(job).await.unwrap().status(), Status::Completed);
 
     let file = world.store_csv(csv(1)).await;
     world.create("import", file, json!({ "dataset": "d", "key": "id" })).await.unwrap();
@@ -80,7 +80,7 @@ async fn a_window_a_continuation_a_recovery_and_isolation_stay_on_the_lanes() {
     assert_eq!((world.chunks.take(), world.isolated.take()), (vec![], vec![]));
     world.process_all(&isolated).await;
     world.run().await;
-    assert_eq!(world.jobs.job(job).await.unwrap().counts.unwrap().succeeded, 3);
+    assert_eq!(world.jobs.job(job).await.unwrap().end().unwrap().counts.succeeded, 3);
 }
 
 #[tokio::test]
@@ -147,7 +147,7 @@ async fn a_chunk_that_was_sent_before_its_type_had_lanes_does_not_run_beside_the
     assert_eq!(world.jobs.job(job).await.unwrap().first_chunk_at, None, "none has begun");
     world.process_all(&sent).await;
     world.run().await;
-    assert_eq!(world.jobs.job(job).await.unwrap().counts.unwrap().succeeded, 2);
+    assert_eq!(world.jobs.job(job).await.unwrap().end().unwrap().counts.succeeded, 2);
 }
 
 #[tokio::test]

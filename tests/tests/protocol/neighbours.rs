@@ -111,7 +111,8 @@ async fn a_file_that_was_replaced_stops_the_job() {
     let key = world.objects.keys().into_iter().find(|key| key.starts_with("uploads/")).unwrap();
     world.objects.put(&key, "text/csv", files::plain_csv(51).into(), None).await.unwrap();
     assert_eq!(invoke(&world, &messages, |_| 1).await, 0);
-    let stop = world.jobs.job(job).await.unwrap().stop.unwrap();
+    let row = world.jobs.job(job).await.unwrap();
+    let stop = row.stopped_by().unwrap();
     assert_eq!(stop.code, StopCode::SourceChanged);
     let shown = world.run_and_show(job).await;
     assert_eq!((shown.status, shown.items_skipped), (Status::Failed, 50));

@@ -26,7 +26,7 @@ async fn a_paused_job_drops_its_chunks_and_a_resume_sends_those_that_are_missing
     let (world, job) = split(1, 150).await;
     let chunks = world.process_first(40).await;
     let paused = world.pause(job).await;
-    assert_eq!((paused.status, world.show(job).await.stage), (Status::Paused, Stage::Paused.into()));
+    assert_eq!((paused.status(), world.show(job).await.stage), (Status::Paused, Stage::Paused.into()));
     assert_eq!(world.pause(job).await, paused, "pausing it again changes nothing");
     for message in &chunks[40..] {
         assert_eq!(world.process(message, message.address.index % 2 == 0).await, ChunkEnd::Paused);
@@ -150,7 +150,7 @@ async fn a_pause_at_any_call_of_the_splitter_holds_it_at_its_next_tally() {
             break;
         }
         let row = world.jobs.job(job).await.unwrap();
-        assert_eq!((row.status, row.lease), (Status::Paused, None), "call {call}: it gives its lease back");
+        assert_eq!((row.status(), row.lease), (Status::Paused, None), "call {call}: it gives its lease back");
         assert_eq!(row.split.dispatched, row.split.tallies, "call {call}");
         paused_splits += u32::from(end == SplitEnd::Paused);
         world.process_queued().await;
@@ -322,7 +322,10 @@ async fn the_deadline_of_a_paused_job_goes_on() {
     world.clock.advance(world.limits.grace);
     world.sweep_and_run().await;
     let row = world.jobs.job(job).await.unwrap();
-    assert_eq!((row.status, row.stop.map(|stop| stop.code)), (Status::Failed, Some(StopCode::DeadlineExceeded)));
+    assert_eq!(
+        (row.status(), row.stopped_by().map(|stop| stop.code)),
+        (Status::Failed, Some(StopCode::DeadlineExceeded))
+    );
     assert_eq!((world.show(job).await.items_skipped, world.jobs.active("system")), (7, 0));
 }
 
@@ -332,7 +335,7 @@ async fn a_paused_job_can_be_cancelled() {
     let chunks = world.process_first(2).await;
     world.pause(job).await;
     world.process_all(&chunks[2..]).await;
-    assert_eq!(world.cancel(job).await.status, Status::Cancelling);
+    assert_eq!(world.cancel(job).await.status(), Status::Cancelling);
     world.clock.advance(world.limits.grace);
     world.sweep().await;
     let shown = world.run_and_show(job).await;
@@ -347,7 +350,7 @@ async fn a_job_that_was_paused_before_it_ran_waits_again_and_starts_once() {
     let paused = world.pause(job).await;
     assert_eq!(world.split().await, SplitEnd::Paused);
     let resumed = world.resume(job).await;
-    assert_eq!((resumed.status, resumed.started_at), (Status::Waiting, None));
+    assert_eq!((resumed.status(), resumed.started_at), (Status::Waiting, None));
     assert_eq!(JobEvent::between(Some(&waiting), &paused), None);
     assert_eq!(JobEvent::between(Some(&paused), &resumed), None);
     assert_eq!(world.run_and_show(job).await.items_succeeded, 9);

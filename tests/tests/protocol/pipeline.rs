@@ -150,8 +150,9 @@ async fn a_job_that_is_stopped_after_its_splitter_died_still_ends() {
             world.clock.advance(Duration::from_secs(600));
             world.sweep_and_run().await;
             let row = world.jobs.job(job).await.unwrap();
-            let counts = row.counts.unwrap_or_else(|| panic!("not ended after a crash at call {call}"));
-            assert_eq!((row.status, counts.sum()), (Status::Failed, row.items_dispatched()), "call {call}");
+            let counts =
+                row.end().map(|end| end.counts).unwrap_or_else(|| panic!("not ended after a crash at call {call}"));
+            assert_eq!((row.status(), counts.sum()), (Status::Failed, row.items_dispatched()), "call {call}");
             assert_eq!((row.completions, world.jobs.active("system")), (1, 0), "call {call}");
             for tally in world.jobs.tallies(job, 1, 0..row.split.tallies).await.unwrap() {
                 assert_eq!((tally.done, tally.counts.sum()), (tally.expected, tally.items), "call {call}");
@@ -292,9 +293,9 @@ async fn a_crash_before_or_after_any_call_changes_no_count_and_the_job_ends() {
             world.faults.plan(call, death);
             world.run_through_crashes(split_time).await;
             let row = world.jobs.job(job).await.unwrap();
-            let counts = row.counts.expect("it has ended");
+            let counts = row.end().expect("it has ended").counts;
             assert_eq!((counts.succeeded, counts.failed, counts.skipped), (70, 1, 0));
-            assert_eq!((row.status, row.completions), (Status::Completed, 1));
+            assert_eq!((row.status(), row.completions), (Status::Completed, 1));
             assert_eq!(world.jobs.active("system"), 0);
             assert_eq!(world.all_failed(job).await.len(), 1);
             !world.faults.is_pending()

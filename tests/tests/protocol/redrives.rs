@@ -10,7 +10,7 @@ use dead_letter::settle::DeadMessage;
 use redrive_job::redrive::{RedriveJobError, RedriveRequest};
 use rowmill_core::model::ids::{JobGuid, Owner};
 use rowmill_core::model::job::details_until;
-use rowmill_core::model::job::states::{JobOutcome, Status};
+use rowmill_core::model::job::states::{JobOutcome, Phase, Status};
 use rowmill_core::model::keys;
 use rowmill_core::ports::{Admission, Ceilings, Clock, Jobs, Objects, Queue, Tallies};
 use serde_json::json;
@@ -39,7 +39,7 @@ async fn an_item_that_fails_in_every_attempt_is_counted_once() {
         let (world, job) = partly_failed(chunk).await;
         for attempt in 2..5 {
             let redriven = world.redrive(job, None).await.unwrap();
-            assert_eq!((redriven.attempt, redriven.status), (attempt, Status::Running));
+            assert_eq!((redriven.attempt, redriven.status()), (attempt, Status::Running));
             let shown = world.show(job).await;
             assert_eq!((shown.item_count, shown.item_progress, shown.items_failed), (6, 6, 3), "the sum never changes");
             assert_eq!(world.failed_rows(job).await, [2, 4, 5], "failed items stay failed until they succeed");
@@ -132,7 +132,7 @@ async fn an_unusable_corrected_file_starts_no_attempt() {
     let unknown = "00000000-0000-4000-8000-0000000000ff".parse().unwrap();
     assert!(matches!(world.redrive(job, Some(unknown)).await, Err(RedriveJobError::UnknownUpload(_))));
     let row = world.jobs.job(job).await.unwrap();
-    assert_eq!((row.status, row.attempt, world.jobs.active("system")), (Status::Completed, 1, 0));
+    assert_eq!((row.status(), row.attempt, world.jobs.active("system")), (Status::Completed, 1, 0));
 }
 
 #[tokio::test]
@@ -290,11 +290,7 @@ async fn a_late_run_of_an_attempt_does_not_touch_the_next_one() {
                 break;
             }
             let row = world.jobs.job(job).await.unwrap();
-            assert_eq!(
-                (row.attempt, row.status, row.stop),
-                (2, Status::Running, None),
-                "dead letter: {is_dead_letter}, call {call}"
-            );
+            assert_eq!((row.attempt, row.phase), (2, Phase::Runnable), "dead letter: {is_dead_letter}, call {call}");
             world.clock.advance(world.limits.recovery.stale);
             world.run().await;
             world.sweep().await;

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use acceptance::world::{World, change};
 use rowmill_core::model::ids::RunId;
+use rowmill_core::model::job::states::{Phase, Status};
 use rowmill_core::model::job::{Job, Lease, Stop, StopCode};
 use rowmill_core::model::tally::{Committed, Counts, Mark, MarkKind};
 use rowmill_core::ports::{Clock, Jobs, Tallies};
@@ -30,7 +31,7 @@ async fn a_stop_is_refused_if_the_attempt_has_ended_and_the_next_has_begun() {
     let stopped = async |job: &Job| update_job(&*world.jobs, job, |job| job.stop(&stop)).await.unwrap().done();
     world.jobs.lose_next_reply(|_| ());
     assert!(stopped(&job).await.is_ok());
-    let next = change(&*world.jobs, job.job_guid, |job| Some(Job { stop: None, ..job.clone() })).await;
+    let next = change(&*world.jobs, job.job_guid, |job| Some(Job { phase: Phase::Runnable, ..job.clone() })).await;
     world.jobs.lose_next_reply(|row| row.attempt = 2);
     assert!(stopped(&next).await.is_err());
 }

@@ -28,7 +28,7 @@ async fn a_cancelled_job_keeps_its_processed_items_and_lists_the_rest_as_skipped
     let (world, job) = split(2, 9).await;
     let chunks = world.process_first(2).await;
     let cancelled = world.cancel(job).await;
-    assert_eq!(cancelled.status, Status::Cancelling);
+    assert_eq!(cancelled.status(), Status::Cancelling);
     assert_eq!(world.canceller.cancel(&World::owner(), job).await.unwrap(), cancelled, "changes nothing");
     world.process_all(&chunks[2..]).await;
     let shown = world.run_and_show(job).await;
@@ -99,10 +99,11 @@ async fn a_job_that_has_not_started_can_be_cancelled() {
     let file = world.store_csv(files::plain_csv(9)).await;
     let job = world.create("validate", file, json!({})).await.unwrap().job_guid;
     let cancelled = world.cancel(job).await;
-    assert_eq!((cancelled.status, cancelled.started_at), (Status::Cancelled, None), "at once");
+    assert_eq!((cancelled.status(), cancelled.started_at), (Status::Cancelled, None), "at once");
     assert_eq!(world.jobs.active("system"), 0);
     let shown = world.run_and_show(job).await;
-    assert_eq!((shown.status, shown.item_count, shown.finished_at), (Status::Cancelled, 0, cancelled.finished_at));
+    let finished_at = cancelled.end().map(|end| end.finished_at);
+    assert_eq!((shown.status, shown.item_count, shown.finished_at), (Status::Cancelled, 0, finished_at));
     let unprocessed = shown.unprocessed.unwrap();
     assert_eq!((unprocessed.from_row, unprocessed.from_offset), (1, 15), "the whole file");
 }
@@ -220,7 +221,7 @@ async fn a_job_that_nobody_takes_up_before_its_deadline_fails_without_having_run
     assert_eq!(world.jobs.job(job).await.unwrap(), waiting, "it is left to the sweep");
     assert_eq!(world.sweep().await.overdue, 1);
     let row = world.jobs.job(job).await.unwrap();
-    assert_eq!((row.status, row.started_at, world.jobs.active("system")), (Status::Failed, None, 0));
+    assert_eq!((row.status(), row.started_at, world.jobs.active("system")), (Status::Failed, None, 0));
     let event = JobEvent::between(Some(&waiting), &row).unwrap();
     assert_eq!((event.detail_type(), event.status), ("Rowmill Job Ended", Status::Failed), "it never started");
     assert_eq!(world.show(job).await.error.unwrap().code, StopCode::CapacityExceeded);
@@ -258,5 +259,5 @@ async fn a_chunk_that_begins_while_the_job_is_stopped_for_lack_of_capacity_decid
     let seen = world.jobs.job(job).await.unwrap();
     change(&*world.jobs, job, |job| job.begin(world.clock.now())).await;
     let stopped = stop_overdue(&*world.jobs, &seen, world.clock.now()).await.unwrap();
-    assert_eq!(stopped.done().unwrap().stop.unwrap().code, StopCode::DeadlineExceeded);
+    assert_eq!(stopped.done().unwrap().stopped_by().unwrap().code, StopCode::DeadlineExceeded);
 }

@@ -120,13 +120,14 @@ async fn a_job_with_an_unreadable_tally_ends_after_its_deadline() {
     assert_eq!(world.sweep().await.failed, 1, "the row may be repaired");
     world.clock.advance(Duration::from_secs(3600));
     assert_eq!(world.sweep().await.overdue, 1);
-    assert_eq!(world.jobs.job(job).await.unwrap().stop.unwrap().code, StopCode::AuditFailed);
+    assert_eq!(world.jobs.job(job).await.unwrap().stopped_by().unwrap().code, StopCode::AuditFailed);
     assert_eq!(world.sweep().await.tallies_closed, 0, "chunks may be running");
     world.clock.advance(world.limits.grace);
     assert_eq!(world.sweep().await.tallies_closed, 2, "of the four one is closed, and one cannot be");
-    let ended = world.jobs.job(job).await.unwrap();
+    let row = world.jobs.job(job).await.unwrap();
+    let ended = row.end().unwrap();
     let counts = Counts { succeeded: 100, failed: 0, skipped: 36 };
-    assert_eq!((ended.status, ended.counts, ended.results), (Status::Failed, Some(counts), None));
+    assert_eq!((ended.status(), ended.counts, ended.results), (Status::Failed, counts, None));
     assert_eq!(world.jobs.active("system"), 0);
     world.clock.advance(10 * world.limits.backoff_max);
     assert_eq!(world.sweep().await.looked_at, 0);

@@ -57,8 +57,8 @@ impl Canceller {
             }
             match update_job(&*self.jobs, &job, |job| job.stop(&stop)).await?.done() {
                 Ok(job) => return Ok(job),
-                Err(now) if now.status.is_terminal() && !is_cancelled(&now) => {
-                    return Err(CancelError::Ended(now.status));
+                Err(now) if now.is_ended() && !is_cancelled(&now) => {
+                    return Err(CancelError::Ended(now.status()));
                 }
                 // Another attempt has started since the read.
                 Err(now) if now.attempt != job.attempt => job = *now,
@@ -70,5 +70,5 @@ impl Canceller {
 }
 
 const fn is_cancelled(job: &Job) -> bool {
-    matches!(job.status, Status::Cancelling | Status::Cancelled)
+    matches!(job.status(), Status::Cancelling | Status::Cancelled)
 }

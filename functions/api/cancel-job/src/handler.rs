@@ -36,7 +36,7 @@ async fn accepted(jobs: &dyn JobStore, job: &Job) -> Response<Body> {
     // The job is changed already, so a failed read of its counters must not fail the request.
     let view = job_view::read(jobs, job).await.unwrap_or_else(|_| job_view::of(job, None));
     let response = json_response(202, &view);
-    if job.status.is_terminal() { response } else { to_be_polled(response) }
+    if job.is_ended() { response } else { to_be_polled(response) }
 }
 
 fn not_cancelled(error: CancelError) -> Problem {

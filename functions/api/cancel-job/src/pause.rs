@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use rowmill_core::model::ids::{JobGuid, Owner};
 use rowmill_core::model::job::Job;
-use rowmill_core::model::job::states::Status;
+use rowmill_core::model::job::states::{Phase, Status};
 use rowmill_core::model::messages::SplitMessage;
 use rowmill_core::ports::{Clock, JobStore, PortError, Queue};
 use rowmill_core::progress::update::update_job;
@@ -51,7 +51,7 @@ impl Pauser {
             }
             // Only a courtesy: a job whose last chunks are committed after this look is paused and completes all the same.
             if job.split.done && self.jobs.totals(job_guid, job.attempt).await?.is_complete() {
-                return Err(PauseError::Completing(job.status));
+                return Err(PauseError::Completing(job.status()));
             }
             let now = self.clock.now();
             match update_job(&*self.jobs, &job, |job| job.pause(now)).await?.done() {
@@ -102,9 +102,9 @@ impl Pauser {
 
 /// The job, if it has neither ended nor is being stopped.
 fn not_ending(job: Job) -> Result<Job, PauseError> {
-    match (job.status.is_terminal(), &job.stop) {
-        (true, _) => Err(PauseError::Ended(job.status)),
-        (false, Some(_)) => Err(PauseError::Stopping(job.status)),
-        (false, None) => Ok(job),
+    match job.phase {
+        Phase::Runnable | Phase::Paused(_) => Ok(job),
+        Phase::Stopping(_) => Err(PauseError::Stopping(job.status())),
+        Phase::Ended(_) => Err(PauseError::Ended(job.status())),
     }
 }

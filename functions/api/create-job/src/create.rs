@@ -168,7 +168,7 @@ impl Creator {
 
     /// The job, after its message was sent if it is waiting.
     async fn woken(&self, job: Job) -> Job {
-        if job.status == Status::Waiting {
+        if job.status() == Status::Waiting {
             self.wake_splitter(&job).await;
         }
         job

@@ -1,7 +1,6 @@
 //! The dedupe key: a name for what a job does, by which the owner's next request finds it.
 
 use rowmill_core::model::job::Job;
-use rowmill_core::model::job::states::Status;
 use rowmill_core::model::spec::{Source, Spec};
 use serde_json::{Value, json};
 
@@ -53,7 +52,7 @@ pub fn key(spec: &Spec, request: &CreateJobRequest) -> Option<String> {
 
 /// Whether a request for the same work is answered with this job: it is active or completed, and nothing has stopped it.
 pub const fn is_reusable(job: &Job) -> bool {
-    job.stop.is_none() && !matches!(job.status, Status::Failed | Status::Cancelled)
+    !job.is_stopped()
 }
 
 #[cfg(test)]

@@ -37,7 +37,7 @@ async fn create(creator: &Creator, call: &Call) -> Result<Response<Body>, Proble
     if let Ok(location) = format!("/api/jobs/{}", job.job_guid).try_into() {
         response.headers_mut().insert("location", location);
     }
-    Ok(if job.status.is_terminal() { response } else { to_be_polled(response) })
+    Ok(if job.is_ended() { response } else { to_be_polled(response) })
 }
 
 async fn estimate(creator: &Creator, call: &Call) -> Result<Response<Body>, Problem> {

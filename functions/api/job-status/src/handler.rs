@@ -81,7 +81,7 @@ async fn show(pages: &JobPages, owner: &Owner, request: &Request) -> Result<Resp
     let response = json_response(200, &view);
     let etag = etag_of(response.body());
     let response = with_etag(request, response, &etag);
-    Ok(if job.status.is_terminal() { response } else { to_be_polled(response) })
+    Ok(if job.is_ended() { response } else { to_be_polled(response) })
 }
 
 async fn list(pages: &JobPages, owner: &Owner, request: &Request) -> Result<Response<Body>, Problem> {

@@ -41,11 +41,7 @@ impl JobResults {
     /// # Errors
     /// See [`ResultsError`].
     pub async fn of(&self, job: &Job) -> Result<ResultsView, ResultsError> {
-        if !job.status.is_terminal() {
-            return Err(ResultsError::Active);
-        }
-        // Results of an earlier attempt do not show the outcome of the last one, which may have ended without results.
-        let results = job.results.filter(|results| results.attempt == job.attempt).ok_or(ResultsError::None)?;
+        let results = job.end().ok_or(ResultsError::Active)?.results.ok_or(ResultsError::None)?;
         let json = match self.objects.read(&results.manifest_key(job.job_guid)).await {
             Err(PortError::NotFound) => return Err(ResultsError::None),
             json => json?,
@@ -77,7 +73,7 @@ impl JobResults {
         Ok(ResultsView {
             job_guid: job.job_guid,
             attempt: results.attempt,
-            status: job.status,
+            status: job.status(),
             expires_at,
             files,
             left_out: manifest.left_out,

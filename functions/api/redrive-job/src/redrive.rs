@@ -13,7 +13,7 @@ use rowmill_core::items::failed::FailedItems;
 use rowmill_core::items::input::Correction;
 use rowmill_core::items::stored_job::StoredJob;
 use rowmill_core::model::ids::{FileGuid, JobGuid, Owner};
-use rowmill_core::model::job::{Job, Redrive, details_until};
+use rowmill_core::model::job::{End, Job, Redrive, details_until};
 use rowmill_core::model::keys;
 use rowmill_core::model::lanes::JobTypeLimits;
 use rowmill_core::model::messages::SplitMessage;
@@ -112,12 +112,15 @@ impl Redriver {
         if request.deadline_seconds.is_some_and(|seconds| !(1..=maximum).contains(&seconds)) {
             return Err(RedriveJobError::Deadline(maximum));
         }
-        let job = self.ended_job(owner, job_guid).await?;
-        let before = job.counts.filter(|counts| counts.failed > 0).ok_or(RedriveJobError::NothingFailed)?;
+        let (job, end) = self.ended_job(owner, job_guid).await?;
+        let before = end.counts;
+        if before.failed == 0 {
+            return Err(RedriveJobError::NothingFailed);
+        }
         let at = self.clock.now();
         let deadline = request.deadline_seconds.unwrap_or(self.limits.deadlines.default_seconds);
         let (deadline_at, until) = (at + Duration::from_secs(deadline), details_until(job_guid));
-        if deadline_at + job.retention() > until {
+        if deadline_at + end.retention() > until {
             return Err(RedriveJobError::TooOld(until));
         }
         let by = self.entropy.run_id();
@@ -147,10 +150,12 @@ impl Redriver {
         Ok(job)
     }
 
-    async fn ended_job(&self, owner: &Owner, job_guid: JobGuid) -> Result<Job, RedriveJobError> {
+    async fn ended_job(&self, owner: &Owner, job_guid: JobGuid) -> Result<(Job, End), RedriveJobError> {
         match self.jobs.owned(owner, job_guid, self.clock.now()).await {
-            Ok(job) if job.status.is_terminal() => Ok(job),
-            Ok(_) => Err(RedriveJobError::Active),
+            Ok(job) => match job.end().cloned() {
+                Some(end) => Ok((job, end)),
+                None => Err(RedriveJobError::Active),
+            },
             Err(PortError::NotFound) => Err(RedriveJobError::UnknownJob(job_guid)),
             Err(error) => Err(error.into()),
         }

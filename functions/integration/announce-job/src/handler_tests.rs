@@ -40,14 +40,26 @@ fn job(number: u8) -> String {
 }
 
 fn image(number: u8, status: &str) -> Value {
-    json!({
+    let mut image = json!({
         "jobId": {"S": job(number)}, "row": {"S": "job"}, "owner": {"S": "me"}, "jobType": {"S": "import"},
         "fileGuid": {"S": "00000000-0000-4000-8000-000000000001"}, "dataBytes": {"N": "10"}, "status": {"S": status},
         "attempt": {"N": "1"}, "tallies": {"N": "0"}, "dispatched": {"N": "0"}, "cursorOffset": {"N": "0"},
         "cursorRow": {"N": "1"}, "splitDone": {"BOOL": false}, "completions": {"N": "0"},
         "createdAt": {"N": "1750000000000"}, "movedAt": {"N": "1750000000123"}, "deadlineAt": {"N": "1750000999000"},
         "revision": {"N": "1"},
-    })
+    });
+    if status != "waiting" {
+        image["startedAt"] = json!({"N": "1750000000123"});
+    }
+    if status == "failed" {
+        image["stop"] = json!({"S": r#"{"code":"source_changed","message":"because","at":"2025-06-15T15:06:40Z"}"#});
+        for name in ["succeeded", "failed", "skipped"] {
+            image[name] = json!({"N": "0"});
+        }
+        image["finishedAt"] = json!({"N": "1750000000123"});
+        image["expiresAt"] = json!({"N": "1760000000"});
+    }
+    image
 }
 
 fn change(number: u8, old: Value, new: Value) -> RowChange {

@@ -34,7 +34,7 @@ pub fn movements(changes: impl IntoIterator<Item = Change>) -> BTreeMap<JobGuid,
             Change::Job(before, after) => {
                 let movement = movements.entry(after.job_guid).or_default();
                 movement.owner = Some(after.owner.clone());
-                if !after.status.is_terminal() {
+                if !after.is_ended() {
                     movement.moved = true;
                 } else if has_ended(before.as_deref(), &after) {
                     movement.moved = false;
@@ -48,7 +48,7 @@ pub fn movements(changes: impl IntoIterator<Item = Change>) -> BTreeMap<JobGuid,
 
 /// Whether the attempt ended by this change. Later changes of an ended job show nothing new.
 fn has_ended(before: Option<&Job>, after: &Job) -> bool {
-    before.is_none_or(|before| before.attempt != after.attempt || !before.status.is_terminal())
+    before.is_none_or(|before| before.attempt != after.attempt || !before.is_ended())
 }
 
 #[cfg(test)]
@@ -58,7 +58,7 @@ mod tests {
     use rowmill_core::model::job::states::Status;
 
     fn job(attempt: u32, status: Status) -> Job {
-        Job { attempt, status, ..fixtures::job() }
+        Job { attempt, ..fixtures::job_in(status) }
     }
 
     fn change(before: Option<Job>, after: Job) -> Change {

@@ -115,7 +115,7 @@ impl Pusher {
             Err(error) => return Err(error),
         };
         // The change that ended it is on its way through the stream, or has passed: that is the message to send.
-        if row.status.is_terminal() {
+        if row.is_ended() {
             return Ok(());
         }
         let view = self.reader.show(&row).await?;

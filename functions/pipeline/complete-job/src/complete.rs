@@ -173,7 +173,7 @@ impl Completer {
             // Before the row that names it. If the job is stopped in between, it is written again.
             self.put_manifest(&completion, &results, &composition).await?;
             match self.jobs.complete(&completion).await {
-                Ok(()) => return Ok(CompletionEnd::Ended(completion.status)),
+                Ok(()) => return Ok(CompletionEnd::Ended(completion.end.status())),
                 // Our own transaction, whose reply was lost, or another run's: the job has ended either way.
                 Err(WriteLost::Condition(now)) if now.is_past(job.attempt) => return Ok(CompletionEnd::NotOurs),
                 // The job was stopped in the meantime: end it as its stop says.
@@ -246,7 +246,7 @@ impl Completer {
     /// Stops the attempt if more items failed than the job tolerates: the run that committed the last of them may have died
     /// before it checked.
     async fn check_tolerance(&self, job: Job, spec: &Spec, totals: &Totals) -> Result<Option<Job>, PortError> {
-        if job.attempt > 1 || job.stop.is_some() {
+        if job.attempt > 1 || job.is_stopped() {
             return Ok(Some(job));
         }
         match spec.tolerance.is_some_and(|tolerance| totals.counts.exceed(&tolerance)) {

@@ -97,7 +97,7 @@ impl Facts<'_> {
             }
             _ => {}
         }
-        if job.stop.is_some() {
+        if job.is_stopped() {
             return Ok(Plan::Conclude(Conclusion::Skip));
         }
         if now >= job.deadline_at {

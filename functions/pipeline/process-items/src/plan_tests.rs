@@ -5,7 +5,7 @@ use jiff::Timestamp;
 use rowmill_core::fixtures;
 use rowmill_core::model::checkpoint::{Checkpoint, InFlight, Suspects};
 use rowmill_core::model::ids::RunId;
-use rowmill_core::model::job::states::Status;
+use rowmill_core::model::job::states::{Phase, Status};
 use rowmill_core::model::job::{Job, Stop};
 use rowmill_core::model::lanes::JobTypeLimits;
 use rowmill_core::model::messages::{ChunkMessage, DeliveryMode};
@@ -30,8 +30,7 @@ struct Case {
 
 impl Case {
     fn new() -> Self {
-        let job =
-            Job { status: Status::Running, deadline_at: at(1000), first_chunk_at: Some(EPOCH), ..fixtures::job() };
+        let job = Job { deadline_at: at(1000), first_chunk_at: Some(EPOCH), ..fixtures::job_in(Status::Running) };
         let message = fixtures::chunk_message(0, 1);
         let (redelivered, has_begun) = (false, false);
         Self { redelivered, message, job: Some(job), has_begun, tally: None, checkpoint: None, limits: "{}" }
@@ -89,7 +88,11 @@ fn run(mode: RunMode) -> Result<Plan, Step> {
 }
 
 fn stopped(job: Job) -> Job {
-    Job { stop: Some(Stop::deadline_exceeded(EPOCH)), ..job }
+    Job { phase: Phase::Stopping(Stop::deadline_exceeded(EPOCH)), ..job }
+}
+
+fn paused(job: Job) -> Job {
+    Job { phase: Phase::Paused(None), ..job }
 }
 
 fn noted(until: u64, deaths: u32, items: u32) -> Option<Checkpoint> {
@@ -99,9 +102,9 @@ fn noted(until: u64, deaths: u32, items: u32) -> Option<Checkpoint> {
 #[test]
 fn a_message_is_dropped_if_its_job_is_gone_past_or_paused() {
     let gone = Case { job: None, ..Case::new() };
-    let ended = Case::new().job(|job| Job { status: Status::Completed, ..job });
+    let ended = Case::new().job(|_| fixtures::job_in(Status::Completed));
     let redriven = Case::new().job(|job| Job { attempt: 2, ..job });
-    let paused = Case::new().job(|job| Job { status: Status::Paused, ..job });
+    let paused = Case::new().job(paused);
     for (case, expected) in
         [(gone, ChunkEnd::Past), (ended, ChunkEnd::Past), (redriven, ChunkEnd::Past), (paused, ChunkEnd::Paused)]
     {
@@ -148,7 +151,7 @@ fn a_chunk_begins_once_and_is_planned_again_with_the_job_that_this_shows() {
     let begun = Case { has_begun: true, ..first };
     assert_eq!(begun.plan(), run(RunMode::Plain));
     assert_eq!(begun.clone().job(stopped).plan(), conclude(Conclusion::Skip));
-    assert_eq!(begun.job(|job| Job { status: Status::Paused, ..job }).plan(), end(ChunkEnd::Paused));
+    assert_eq!(begun.job(paused).plan(), end(ChunkEnd::Paused));
 }
 
 #[test]

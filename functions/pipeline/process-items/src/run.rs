@@ -178,7 +178,7 @@ impl ChunkRun<'_> {
         let job = self.watch.job(self.job_guid).await?;
         Ok(if job.is_past(self.attempt) {
             Some(Conclusion::End(ChunkEnd::Past))
-        } else if job.stop.is_some() {
+        } else if job.is_stopped() {
             Some(Conclusion::Skip)
         } else {
             (self.clock.now() >= self.time_limit).then_some(Conclusion::HandOver)

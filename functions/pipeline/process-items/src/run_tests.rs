@@ -8,7 +8,6 @@ use rowmill_core::fixtures;
 use rowmill_core::in_memory::{CountingEntropy, InMemoryJobStore, InMemoryObjects, InlineBatchRunner, ManualClock};
 use rowmill_core::items::input::{InputError, InputItem, read_input};
 use rowmill_core::model::ids::{FileGuid, JobGuid};
-use rowmill_core::model::job::states::Status;
 use rowmill_core::model::job::{Job, Priority, Stop, StopCode};
 use rowmill_core::model::messages::{ChunkMessage, DeliveryMode};
 use rowmill_core::model::spec::{Source, SourceFile, Spec};
@@ -101,7 +100,7 @@ impl Bench {
         let (job_guid, file_guid) = (entropy.job_guid(clock.now()), entropy.file_guid());
         let spec = spec(job_guid, file_guid, clock.now());
         let new = NewJob {
-            job: Job { status: Status::Running, ..Job::waiting(&spec, clock.now(), clock.now()) },
+            job: Job { started_at: Some(clock.now()), ..Job::waiting(&spec, clock.now(), clock.now()) },
             spec: spec.clone(),
             ceilings: Ceilings { owner: 1, job_type: 1, system: 1 },
             idempotency: None,

@@ -40,10 +40,10 @@ pub fn plan(job: &Job, attempt: u32, now: Timestamp, grace: Duration) -> Plan {
         let left = runs_until.and_then(|until| Duration::try_from(until.duration_since(now)).ok());
         return left.filter(|left| !left.is_zero()).map_or(Plan::Resend, Plan::Wait);
     }
-    match (job.split.done, &job.stop) {
+    match (job.split.done, job.is_stopped()) {
         (true, _) => Plan::Announce,
-        (false, Some(_)) => Plan::Finish,
-        (false, None) => Plan::Split,
+        (false, true) => Plan::Finish,
+        (false, false) => Plan::Split,
     }
 }
 

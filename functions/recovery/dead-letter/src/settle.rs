@@ -148,7 +148,7 @@ impl DeadLetters {
         let now = self.clock.now();
         let checkpoint = self.jobs.checkpoint(message.job_guid, message.address).await?;
         let checkpoint = checkpoint.unwrap_or_else(|| Checkpoint::blank(message.address, now));
-        if job.stop.is_some() {
+        if job.is_stopped() {
             return self.give_up(job, message, &checkpoint, run).await;
         }
         // If no run has begun, the deliveries of the message were used up by throttled or late invocations.
@@ -191,7 +191,7 @@ impl DeadLetters {
         let (objects, done) = (&*self.objects, checkpoint.done);
         let mut run_output = run_output::of_checkpoint(objects, message.job_guid, checkpoint).await?;
         let mut counts = checkpoint.counts;
-        if job.stop.is_some() {
+        if job.is_stopped() {
             skip_rest(objects, message, done, &mut counts, &mut run_output).await?;
         } else {
             let spec = self.jobs.spec(message.job_guid).await?;
@@ -218,7 +218,7 @@ impl DeadLetters {
             return Ok(DeadLetterEnd::Obsolete);
         }
         let has_moved = (job.split.tallies, job.pauses) != (message.tallies, message.pauses);
-        if has_moved && job.stop.is_none() {
+        if has_moved && !job.is_stopped() {
             // The split has made progress since, or the job was resumed with a message of its own. If that is lost, the
             // sweep recovers it.
             return Ok(DeadLetterEnd::Obsolete);

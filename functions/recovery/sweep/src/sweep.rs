@@ -109,7 +109,7 @@ impl Sweeper {
         let claimed_until = self.clock.now() + self.limits.stop.grace;
         let claim = |job: &Job| job.claim(due.at, claimed_until, job.recoveries);
         let Ok(job) = update_job(&*self.jobs, &job, claim).await?.done() else { return Ok(()) };
-        if job.status.is_terminal() {
+        if job.is_ended() {
             return Ok(());
         }
         swept.looked_at += 1;
@@ -123,7 +123,7 @@ impl Sweeper {
     async fn bring_forward(&self, job: Job, swept: &mut Swept) -> Result<(Timestamp, u32), PortError> {
         let now = self.clock.now();
         if let Some(grace_ends) =
-            job.stop.as_ref().map(|stop| stop.at + self.limits.stop.grace).filter(|ends| now < *ends)
+            job.stopped_by().map(|stop| stop.at + self.limits.stop.grace).filter(|ends| now < *ends)
         {
             return Ok((grace_ends, 0));
         }
@@ -131,7 +131,7 @@ impl Sweeper {
             Err(error @ PortError::Invalid { .. }) => return self.look_at_unreadable(&job, error, swept).await,
             counters => counters?,
         };
-        if job.stop.is_none() && now >= job.deadline_at && !counters.totals.is_complete() {
+        if !job.is_stopped() && now >= job.deadline_at && !counters.totals.is_complete() {
             if let Some(end) = Completion::of_untaken(&job, &Stop::overdue(&job, now), self.limits.jobs.retention) {
                 // If somebody has taken it up meanwhile, it is due again at once.
                 swept.overdue += u64::from(self.end(&end).await?);
@@ -142,7 +142,7 @@ impl Sweeper {
             // The stop made the job due at once.
             return Ok((now, 0));
         }
-        if job.stop.is_some() {
+        if job.is_stopped() {
             return self.end_stopped(&job, &counters, swept).await;
         }
         if job.is_paused() {
@@ -188,7 +188,7 @@ impl Sweeper {
         for tally in counters.open.iter().filter(|tally| tally.is_closed()) {
             self.steps.committer.close(job.job_guid, &job.owner, tally).await?;
         }
-        if job.breaker_pause.is_none() {
+        if job.breaker_pause().is_none() {
             return Ok(self.later(job, self.clock.now()));
         }
         match self.breaker.look_at(job, accounted(counters)).await? {
@@ -237,7 +237,7 @@ impl Sweeper {
     /// Sends again the messages of a running job that may be lost.
     async fn recover(&self, job: &Job, counters: &Counters, swept: &mut Swept) -> Result<(), PortError> {
         let now = self.clock.now();
-        if job.status == Status::Waiting || !job.split.done {
+        if job.status() == Status::Waiting || !job.split.done {
             if job.lease.is_none_or(|lease| lease.until <= now) {
                 self.splits.send(&[SplitMessage::of(job)]).await?;
                 swept.messages += 1;

@@ -18,7 +18,7 @@ impl Sweeper {
         swept: &mut Swept,
     ) -> Result<(Timestamp, u32), PortError> {
         let now = self.clock.now();
-        if job.stop.is_some() {
+        if job.is_stopped() {
             return self.end_unreadable(job, &error, swept).await;
         }
         if now < job.deadline_at {

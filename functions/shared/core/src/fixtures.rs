@@ -5,10 +5,11 @@ use serde_json::Map;
 use uuid::Uuid;
 
 use crate::model::ids::{FileGuid, JobGuid, Owner};
-use crate::model::job::Job;
+use crate::model::job::states::{JobOutcome, Phase, Status};
+use crate::model::job::{End, Job, Stop, StopCode};
 use crate::model::messages::{ChunkMessage, DeliveryMode};
 use crate::model::spec::{Source, SourceFile, Spec};
-use crate::model::tally::ChunkAddress;
+use crate::model::tally::{ChunkAddress, Counts};
 use crate::text::{Chunk, ChunkLimits, ChunkMode, Dialect, Format, Head, SCANNER_VERSION};
 
 /// The spec of an `import` of a JSON Lines file, created at the Unix epoch, with nil GUIDs.
@@ -39,6 +40,30 @@ pub fn spec() -> Spec {
 /// The job of [`spec`], created and waiting. All of its times are the Unix epoch.
 pub fn job() -> Job {
     Job::waiting(&spec(), Timestamp::UNIX_EPOCH, Timestamp::UNIX_EPOCH)
+}
+
+/// The same job in this status. It was taken up unless it waits, and no item of it was counted.
+pub fn job_in(status: Status) -> Job {
+    let at = Timestamp::UNIX_EPOCH;
+    let stop = |code| Stop::because(code, "because", at);
+    let ended = |outcome| {
+        Phase::Ended(End {
+            outcome,
+            counts: Counts::default(),
+            results: None,
+            finished_at: at,
+            expires_at: Timestamp::MAX,
+        })
+    };
+    let phase = match status {
+        Status::Waiting | Status::Running => Phase::Runnable,
+        Status::Paused => Phase::Paused(None),
+        Status::Cancelling => Phase::Stopping(stop(StopCode::Cancelled)),
+        Status::Completed => ended(Ok(JobOutcome::Empty)),
+        Status::Failed => ended(Err(stop(StopCode::SourceChanged))),
+        Status::Cancelled => ended(Err(stop(StopCode::Cancelled))),
+    };
+    Job { started_at: (status != Status::Waiting).then_some(at), phase, ..job() }
 }
 
 /// The message of this chunk of the first attempt of [`job`]: one item, sent for the first time.

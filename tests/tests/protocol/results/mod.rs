@@ -94,7 +94,7 @@ async fn same_results_after_crashes(times: &[Duration], start: impl AsyncFn(&Wor
             let when = format!("{death:?} call {call} with {time:?}");
             assert_eq!((row.completions, world.jobs.active("system")), (1, 0), "{when}");
             let (manifest, files) = results(&world, job).await;
-            let end = (row.status, row.counts, described(&manifest), manifest.left_out, files);
+            let end = (row.status(), row.end().map(|end| end.counts), described(&manifest), manifest.left_out, files);
             match &undisturbed {
                 Some(undisturbed) => assert_eq!(&end, undisturbed, "{when}"),
                 None => undisturbed = Some(end),

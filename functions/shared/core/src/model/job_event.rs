@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use crate::model::ids::{FileGuid, JobGuid, Owner};
 use crate::model::job::states::{JobOutcome, Status};
-use crate::model::job::{Job, JobError};
+use crate::model::job::{End, Job, JobError};
 
 /// The version of the format of the events. It is increased with every change that a consumer could notice.
 pub const SCHEMA_VERSION: u32 = 1;
@@ -62,16 +62,14 @@ impl JobEvent {
     pub fn between(before: Option<&Job>, after: &Job) -> Option<Self> {
         let attempt_before = before.map(|job| job.attempt);
         let of_attempt = before.filter(|before| before.attempt == after.attempt);
-        match after.status {
+        match after.status() {
             // Taken up, or redriven: the next attempt runs from its first write on.
-            Status::Running if of_attempt.is_none_or(|before| before.status == Status::Waiting) => {
+            Status::Running if of_attempt.is_none_or(|before| before.status() == Status::Waiting) => {
                 // An attempt never comes after a later one; rows that were put back from a backup may look like it.
                 attempt_before.is_none_or(|before| before <= after.attempt).then(|| Self::of(after, after.moved_at))
             }
-            ended if ended.is_terminal() && of_attempt.is_none_or(|before| !before.status.is_terminal()) => {
-                Some(Self::of(after, after.finished_at.unwrap_or(after.moved_at)))
-            }
-            _ => None,
+            _ if of_attempt.is_some_and(Job::is_ended) => None,
+            _ => after.end().map(|end| Self::of(after, end.finished_at)),
         }
     }
 
@@ -81,26 +79,26 @@ impl JobEvent {
     }
 
     fn of(job: &Job, at: Timestamp) -> Self {
-        let counts = job.counts.filter(|_| job.status.is_terminal());
+        let (status, end) = (job.status(), job.end());
         Self {
             schema_version: SCHEMA_VERSION,
-            event_id: format!("{}/{}/{}", job.job_guid, job.attempt, job.status.as_str()),
+            event_id: format!("{}/{}/{}", job.job_guid, job.attempt, status.as_str()),
             job_guid: job.job_guid,
             job_type: job.job_type.clone(),
             owner: job.owner.clone(),
             file_guid: job.file_guid,
             attempt: job.attempt,
-            status: job.status,
-            outcome: job.outcome,
+            status,
+            outcome: end.and_then(|end| end.outcome.clone().ok()),
             at,
             created_at: job.created_at,
-            items: counts.map(|counts| EventItems {
+            items: end.map(|&End { counts, .. }| EventItems {
                 item_count: counts.sum(),
                 items_succeeded: counts.succeeded,
                 items_failed: counts.failed,
                 items_skipped: counts.skipped,
             }),
-            error: (job.status == Status::Failed).then(|| job.error()).flatten(),
+            error: end.and_then(|_| job.error()),
             metadata: job.metadata.clone(),
         }
     }

@@ -4,8 +4,8 @@ use uuid::Uuid;
 
 use crate::fixtures;
 use crate::model::ids::{FileGuid, JobGuid, Owner, RunId};
-use crate::model::job::states::{JobOutcome, Status};
-use crate::model::job::{Job, Lease, Redrive, Stop, StopCode};
+use crate::model::job::states::{JobOutcome, Phase};
+use crate::model::job::{End, Job, Lease, Redrive, Stop, StopCode};
 use crate::model::job_event::JobEvent;
 use crate::model::tally::Counts;
 
@@ -29,34 +29,31 @@ fn waiting() -> Job {
 
 fn running() -> Job {
     let lease = Some(Lease { holder: RunId::from_bytes([1; 7]), until: at(300) });
-    Job { status: Status::Running, lease, started_at: Some(at(5)), moved_at: at(5), ..waiting() }
+    Job { lease, started_at: Some(at(5)), moved_at: at(5), ..waiting() }
 }
 
-fn ended(status: Status) -> Job {
+fn cancelling(job: Job) -> Job {
+    Job { phase: Phase::Stopping(stop(StopCode::Cancelled)), ..job }
+}
+
+fn stop(code: StopCode) -> Stop {
+    Stop { row: Some(4), ..Stop::because(code, "said for people", at(50)) }
+}
+
+fn ended(outcome: Result<JobOutcome, Stop>) -> Job {
     let counts = Counts { succeeded: 7, failed: 2, skipped: 1 };
-    Job {
-        status,
-        outcome: (status == Status::Completed).then_some(JobOutcome::Partial),
-        lease: None,
-        counts: Some(counts),
-        completions: 1,
-        finished_at: Some(at(60)),
-        moved_at: at(60),
-        ..running()
-    }
+    let phase = Phase::Ended(End { outcome, counts, results: None, finished_at: at(60), expires_at: at(9000) });
+    Job { phase, lease: None, completions: 1, moved_at: at(60), ..running() }
+}
+
+fn completed() -> Job {
+    ended(Ok(JobOutcome::Partial))
 }
 
 fn redriven() -> Job {
     let before = Counts { succeeded: 7, failed: 2, skipped: 1 };
     let redrive = Redrive { by: RunId::from_bytes([2; 7]), before, base: 1, unprocessed_from: None, corrected: None };
-    Job {
-        status: Status::Running,
-        outcome: None,
-        attempt: 2,
-        redrive: Some(redrive),
-        moved_at: at(90),
-        ..ended(Status::Completed)
-    }
+    completed().redrive(redrive, at(90), at(1000), at(900)).unwrap()
 }
 
 fn event_id(before: &Job, after: &Job) -> Option<String> {
@@ -67,33 +64,33 @@ fn event_id(before: &Job, after: &Job) -> Option<String> {
 fn an_attempt_has_one_event_at_its_start_and_one_at_its_end() {
     let job = waiting().job_guid;
     assert_eq!(event_id(&waiting(), &running()), Some(format!("{job}/1/running")));
-    assert_eq!(event_id(&ended(Status::Completed), &redriven()), Some(format!("{job}/2/running")));
-    for status in [Status::Completed, Status::Failed, Status::Cancelled] {
+    assert_eq!(event_id(&completed(), &redriven()), Some(format!("{job}/2/running")));
+    for after in [completed(), ended(Err(stop(StopCode::SourceChanged))), ended(Err(stop(StopCode::Cancelled)))] {
+        let status = after.status();
         let expected = Some(format!("{job}/1/{}", status.as_str()));
-        for before in [waiting(), running(), Job { status: Status::Cancelling, ..running() }] {
-            assert_eq!(event_id(&before, &ended(status)), expected, "{:?} to {status:?}", before.status);
+        for before in [waiting(), running(), cancelling(running())] {
+            assert_eq!(event_id(&before, &after), expected, "{:?} to {status:?}", before.status());
         }
     }
-    let again = Job { status: Status::Failed, moved_at: at(120), ..redriven() };
+    let again = Job { attempt: 2, ..ended(Err(stop(StopCode::SourceChanged))) };
     assert_eq!(event_id(&redriven(), &again), Some(format!("{job}/2/failed")));
 }
 
 #[test]
 fn other_changes_of_a_row_have_no_event() {
     let leased_again = Job { moved_at: at(9), ..running() };
-    let cancelling = Job { status: Status::Cancelling, ..running() };
-    let touched = Job { expires_at: Some(at(9000)), ..ended(Status::Completed) };
+    let touched = Job { moved_at: at(70), ..completed() };
     for (before, after) in [
         (running(), leased_again),
         (waiting(), waiting()),
-        (waiting(), Job { status: Status::Cancelling, ..waiting() }),
-        (running(), cancelling.clone()),
-        (cancelling.clone(), cancelling),
-        (ended(Status::Completed), touched),
+        (waiting(), cancelling(waiting())),
+        (running(), cancelling(running())),
+        (cancelling(running()), cancelling(running())),
+        (completed(), touched),
         (redriven(), Job { moved_at: at(95), ..redriven() }),
         (redriven(), running()),
     ] {
-        assert_eq!(event_id(&before, &after), None, "{:?} to {:?}", before.status, after.status);
+        assert_eq!(event_id(&before, &after), None, "{:?} to {:?}", before.status(), after.status());
     }
     assert_eq!(JobEvent::between(None, &waiting()), None, "created, but not started");
 }
@@ -110,7 +107,7 @@ fn the_events_have_the_documented_format() {
     });
     assert_eq!((started.detail_type(), serde_json::to_value(&started).unwrap()), ("Rowmill Job Started", expected));
 
-    let completed = JobEvent::between(Some(&running()), &ended(Status::Completed)).unwrap();
+    let completed = JobEvent::between(Some(&running()), &completed()).unwrap();
     let expected = json!({
         "schemaVersion": 1, "eventId": "00000000-0000-0000-0000-000000000007/1/completed",
         "jobGuid": "00000000-0000-0000-0000-000000000007", "jobType": "import", "owner": "me",
@@ -123,13 +120,10 @@ fn the_events_have_the_documented_format() {
 
 #[test]
 fn the_event_of_a_failed_job_has_an_error_and_that_of_a_cancelled_one_has_none() {
-    let stopped = |status, code| {
-        let stop = Stop { row: Some(4), ..Stop::because(code, "said for people", at(50)) };
-        let after = Job { stop: Some(stop), ..ended(status) };
-        serde_json::to_value(JobEvent::between(Some(&running()), &after).unwrap()).unwrap()
-    };
-    let failed = stopped(Status::Failed, StopCode::UnterminatedQuote);
+    let stopped =
+        |code| serde_json::to_value(JobEvent::between(Some(&running()), &ended(Err(stop(code)))).unwrap()).unwrap();
+    let failed = stopped(StopCode::UnterminatedQuote);
     let expected = json!({ "code": "unterminated_quote", "message": "said for people", "row": 4, "offset": null });
     assert_eq!((&failed["error"], &failed["outcome"]), (&expected, &json!(null)));
-    assert_eq!(stopped(Status::Cancelled, StopCode::Cancelled)["error"], json!(null));
+    assert_eq!(stopped(StopCode::Cancelled)["error"], json!(null));
 }

@@ -178,8 +178,7 @@ impl BreakerSteps {
         if accounted(&Counters::read(&*self.jobs, &job).await?) > probe.accounted {
             return Ok(Judged::Succeeded);
         }
-        let is_held_back = job.is_paused() && job.breaker_pause.is_none();
-        let is_over = job.status.is_terminal() || job.stop.is_some() || is_held_back;
+        let is_over = job.is_ended() || job.is_stopped() || job.is_paused_by_owner();
         Ok(if is_over { Judged::Over } else { Judged::Open })
     }
 }

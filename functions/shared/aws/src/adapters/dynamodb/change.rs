@@ -68,14 +68,18 @@ mod tests {
     use serde_json::{Value, json};
 
     fn image(status: &str) -> Value {
-        json!({
+        let mut image = json!({
             "jobId": {"S": "01890a5d-ac96-774b-bcce-b302099a8057"}, "row": {"S": "job"}, "owner": {"S": "me"},
             "jobType": {"S": "import"}, "fileGuid": {"S": "00000000-0000-4000-8000-000000000001"},
             "dataBytes": {"N": "18446744073709551615"}, "status": {"S": status}, "attempt": {"N": "1"},
             "tallies": {"N": "0"}, "dispatched": {"N": "0"}, "cursorOffset": {"N": "0"}, "cursorRow": {"N": "1"},
             "splitDone": {"BOOL": false}, "completions": {"N": "0"}, "createdAt": {"N": "1750000000000"},
             "movedAt": {"N": "1750000000123"}, "revision": {"N": "3"}, "deadlineAt": {"N": "1750000999000"},
-        })
+        });
+        if status == "running" {
+            image["startedAt"] = json!({"N": "1750000000123"});
+        }
+        image
     }
 
     fn change(row: &str, old: Option<Value>, new: Option<Value>) -> RowChange {
@@ -99,7 +103,7 @@ mod tests {
         assert_eq!(change.sequence_number(), "4421584500000000017450439091");
         assert_eq!(change.job_guid().unwrap().to_string(), "01890a5d-ac96-774b-bcce-b302099a8057");
         let JobChange { before, after } = change.job().unwrap().unwrap();
-        assert_eq!((before.unwrap().status, after.status), (Status::Waiting, Status::Running));
+        assert_eq!((before.unwrap().status(), after.status()), (Status::Waiting, Status::Running));
         assert_eq!((after.data_bytes, after.moved_at.as_millisecond()), (u64::MAX, 1_750_000_000_123));
     }
 

@@ -2,10 +2,10 @@ use std::time::Duration;
 
 use futures::future::join_all;
 
-use super::fixtures::{ROOM, change, created, end, guid, leased, new_job, run, running, stop, usage};
+use super::fixtures::{ROOM, change, created, end, end_at, guid, leased, new_job, run, running, stop, usage};
 use crate::contract::at;
-use crate::model::job::states::{JobOutcome, Status};
-use crate::model::job::{Job, StopCode};
+use crate::model::job::states::{JobOutcome, Phase, Status};
+use crate::model::job::{End, Job, SplitState, StopCode};
 use crate::model::results::Results;
 use crate::model::tally::Counts;
 use crate::ports::{Admission, Ceilings, Completion, CreateError, Created, JobStore, NewJob, WriteLost};
@@ -20,22 +20,24 @@ pub async fn a_job_ends_once(store: &impl JobStore) {
     store.complete(&end(seen.clone())).await.unwrap();
     let ended = store.job(job).await.unwrap();
     let expected = Job {
-        status: Status::Completed,
-        outcome: Some(JobOutcome::Partial),
-        counts: Some(Counts { succeeded: 3, failed: 2, skipped: 0 }),
+        phase: Phase::Ended(End {
+            outcome: Ok(JobOutcome::Partial),
+            counts: Counts { succeeded: 3, failed: 2, skipped: 0 },
+            results: Some(Results { attempt: 1, manifest: run(2) }),
+            finished_at: at(20),
+            expires_at: at(2000),
+        }),
         usage: usage(7),
-        results: Some(Results { attempt: 1, manifest: run(2) }),
+        split: SplitState { done: true, ..seen.split },
         completions: 1,
-        finished_at: Some(at(20)),
         moved_at: at(20),
-        expires_at: Some(at(2000)),
         lease: None,
         wake_at: None,
         revision: seen.revision + 1,
         ..seen.clone()
     };
     assert_eq!(ended, expected);
-    let later = Completion { finished_at: at(21), ..end(seen) };
+    let later = end_at(seen, 21);
     assert!(was_lost(&store.complete(&later).await));
     assert_eq!(store.job(job).await.unwrap(), ended);
 }
@@ -47,10 +49,9 @@ pub async fn an_ended_job_returns_its_slots(store: &impl JobStore) {
     let full = store.create(&job(2, one)).await;
     assert!(matches!(full, Err(CreateError::Full(full)) if full.admission == Admission::OwnerFull));
     let seen = leased(store, guid(1), 9).await;
-    let completion = end(seen);
-    store.complete(&completion).await.unwrap();
+    store.complete(&end(seen.clone())).await.unwrap();
     // A second completion gives nothing back.
-    let later = Completion { finished_at: at(21), ..completion };
+    let later = end_at(seen, 21);
     assert!(was_lost(&store.complete(&later).await));
     assert_eq!(store.create(&job(2, one)).await.unwrap(), Created::New);
     let full = store.create(&job(3, Ceilings { system: 1, ..ROOM })).await;
@@ -76,32 +77,23 @@ pub async fn a_job_that_was_stopped_since_it_was_read_does_not_end(store: &impl 
     let seen = store.job(job).await.unwrap();
     change(store, job, |job| job.stop(&stop(StopCode::SourceChanged))).await;
     let Err(WriteLost::Condition(now)) = store.complete(&end(seen)).await else { panic!("ended") };
-    assert_eq!(now.stop, Some(stop(StopCode::SourceChanged)));
-    assert_eq!(now.status, Status::Running);
-    store.complete(&Completion { status: Status::Failed, outcome: None, ..end(*now) }).await.unwrap();
+    assert_eq!(now.stopped_by(), Some(&stop(StopCode::SourceChanged)));
+    assert_eq!(now.status(), Status::Running);
+    store.complete(&end(*now)).await.unwrap();
 }
 
 pub async fn a_stopped_job_ends_with_its_stop(store: &impl JobStore) {
     let job = running(store).await;
     let seen = change(store, job, |job| job.stop(&stop(StopCode::Cancelled))).await;
-    let completion = Completion { status: Status::Cancelled, outcome: None, ..end(seen) };
-    store.complete(&completion).await.unwrap();
+    store.complete(&end(seen)).await.unwrap();
     let ended = store.job(job).await.unwrap();
-    assert_eq!((ended.status, ended.outcome), (Status::Cancelled, None));
-    assert_eq!(ended.stop, Some(stop(StopCode::Cancelled)));
-}
-
-pub async fn a_waiting_job_does_not_end(store: &impl JobStore) {
-    let new = new_job(1, "me");
-    store.create(&new).await.unwrap();
-    assert!(was_lost(&store.complete(&end(new.job.clone())).await));
-    assert_eq!(store.job(guid(1)).await.unwrap(), new.job);
+    assert_eq!((ended.status(), ended.stopped_by()), (Status::Cancelled, Some(&stop(StopCode::Cancelled))));
 }
 
 pub async fn one_of_ten_concurrent_completions_takes_effect(store: &impl JobStore) {
     let job = running(store).await;
     let seen = store.job(job).await.unwrap();
-    let completions: Vec<_> = (0..10).map(|n| Completion { finished_at: at(20 + n), ..end(seen.clone()) }).collect();
+    let completions: Vec<_> = (20..30).map(|second| end_at(seen.clone(), second)).collect();
     let results = join_all(completions.iter().map(|completion| store.complete(completion))).await;
     assert_eq!(results.iter().filter(|result| result.is_ok()).count(), 1);
     assert_eq!(results.iter().filter(|result| was_lost(result)).count(), 9);
@@ -124,7 +116,7 @@ pub async fn a_job_that_nobody_has_taken_up_ends_at_once(store: &impl JobStore) 
         store.complete(&completion).await.expect("its reply may be lost");
         let ended = store.job(job).await.unwrap();
         assert_eq!(ended, completion.job());
-        assert_eq!((ended.status, ended.stop.as_ref(), ended.completions), (Status::Cancelled, Some(&cancel), 1));
+        assert_eq!((ended.status(), ended.stopped_by(), ended.completions), (Status::Cancelled, Some(&cancel), 1));
         assert_eq!((ended.started_at, ended.split.done, ended.wake_at), (None, true, None));
         assert_eq!(ended.unprocessed_from().map(|from| from.row), Some(1), "the whole file");
     }
@@ -138,7 +130,7 @@ pub async fn a_job_that_was_taken_up_since_it_was_read_does_not_end_at_once(stor
     leased(store, end, 100).await;
     assert!(was_lost(&store.complete(&untaken(&seen).expect("untaken")).await));
     let running = store.job(end).await.unwrap();
-    assert_eq!((running.status, untaken(&running)), (Status::Running, None));
+    assert_eq!((running.status(), untaken(&running)), (Status::Running, None));
 
     // Paused while it waited, resumed, taken up, and paused again: the row looks as it was seen but for that.
     let job = created(store, 2, "me").await;
@@ -163,5 +155,5 @@ pub async fn a_paused_job_can_complete(store: &impl JobStore) {
     let paused = change(store, job, |job| job.pause(at(2))).await;
     store.complete(&end(paused)).await.unwrap();
     let ended = store.job(job).await.unwrap();
-    assert_eq!((ended.status, ended.paused_from, ended.wake_at), (Status::Completed, None, None));
+    assert_eq!((ended.status(), ended.wake_at), (Status::Completed, None));
 }

@@ -3,8 +3,8 @@ use uuid::Uuid;
 
 use crate::contract::at;
 use crate::model::ids::{FileGuid, JobGuid, Owner, RunId};
-use crate::model::job::states::{JobOutcome, Status};
-use crate::model::job::{Job, Lease, Stop, StopCode};
+use crate::model::job::states::JobOutcome;
+use crate::model::job::{End, Job, Lease, Stop, StopCode};
 use crate::model::results::Results;
 use crate::model::spec::{OutputFile, Source, SourceFile, Spec};
 use crate::model::tally::{ChunkAddress, Commit, Committed, Counts, Mark, MarkKind, Tally};
@@ -103,17 +103,16 @@ pub async fn running(store: &impl JobStore) -> JobGuid {
 
 /// A completion of this job at second 20.
 pub fn end(seen: Job) -> Completion {
-    Completion {
-        seen,
-        status: Status::Completed,
-        outcome: Some(JobOutcome::Partial),
-        counts: Counts { succeeded: 3, failed: 2, skipped: 0 },
-        usage: usage(7),
-        results: Some(Results { attempt: 1, manifest: run(2) }),
-        finished_at: at(20),
-        expires_at: at(2000),
-        untaken: None,
-    }
+    end_at(seen, 20)
+}
+
+/// The same at another second.
+pub fn end_at(seen: Job, second: i64) -> Completion {
+    let outcome = seen.stopped_by().map_or(Ok(JobOutcome::Partial), |stop| Err(stop.clone()));
+    let (counts, results) =
+        (Counts { succeeded: 3, failed: 2, skipped: 0 }, Some(Results { attempt: 1, manifest: run(2) }));
+    let end = End { outcome, counts, results, finished_at: at(second), expires_at: at(2000) };
+    Completion { seen, end, usage: usage(7) }
 }
 
 /// A usage with another number of each unit.
@@ -134,7 +133,7 @@ pub const fn usage(units: u64) -> Usage {
 pub async fn ended(store: &impl JobStore, job: JobGuid, second: i64) -> Job {
     let lease = Lease { holder: run(1), until: at(second) };
     let seen = change(store, job, |job| job.take(lease, at(second - 1))).await;
-    store.complete(&Completion { finished_at: at(second), ..end(seen) }).await.expect("ended");
+    store.complete(&end_at(seen, second)).await.expect("ended");
     store.job(job).await.expect("there")
 }
 

@@ -1,10 +1,9 @@
-use super::fixtures::{change, created, end, guid, leased, new_job, stop};
+use super::fixtures::{change, created, end, end_at, guid, leased, new_job, stop};
 use crate::contract::at;
 use crate::model::ids::{JobGuid, Owner};
 use crate::model::job::StopCode;
 use crate::model::job::states::{JobOutcome, Status};
-use crate::model::tally::Counts;
-use crate::ports::{Completion, Created, JobFilter, JobPage, JobStore, PortError, StateFilter};
+use crate::ports::{Created, JobFilter, JobPage, JobStore, PortError, StateFilter};
 
 async fn listed(store: &impl JobStore, filter: &JobFilter) -> (Vec<JobGuid>, Option<JobGuid>) {
     let JobPage { jobs, next } = store.jobs(&Owner("me".into()), filter, at(50)).await.unwrap();
@@ -79,7 +78,9 @@ pub async fn a_list_by_outcome_has_only_the_completed_jobs_with_it(store: &impl 
     for (number, outcome) in [(1, Partial), (2, Empty), (3, Succeeded), (4, Partial), (5, Failed)] {
         created(store, number, "me").await;
         let seen = leased(store, guid(number), 9).await;
-        store.complete(&Completion { outcome: Some(outcome), ..end(seen) }).await.unwrap();
+        let mut completion = end(seen);
+        completion.end.outcome = Ok(outcome);
+        store.complete(&completion).await.unwrap();
     }
     created(store, 6, "me").await;
     let of = |outcome| JobFilter { state: Some(StateFilter::Outcome(outcome)), ..up_to(10) };
@@ -109,10 +110,11 @@ pub async fn an_expired_job_is_not_listed_but_can_be_read(store: &impl JobStore)
         created(store, number, "me").await;
         let seen = leased(store, guid(number), 9).await;
         let expires_at = if number == 2 { at(50) } else { at(51) };
-        let completion = Completion { counts: Counts::default(), finished_at: at(9), expires_at, ..end(seen) };
+        let mut completion = end_at(seen, 9);
+        completion.end.expires_at = expires_at;
         store.complete(&completion).await.unwrap();
     }
     assert_eq!(listed(store, &up_to(10)).await, (vec![guid(3), guid(1)], None));
     assert_eq!(listed(store, &up_to(1)).await, (vec![guid(3)], Some(guid(3))));
-    assert_eq!(store.job(guid(2)).await.unwrap().expires_at, Some(at(50)));
+    assert_eq!(store.job(guid(2)).await.unwrap().end().map(|end| end.expires_at), Some(at(50)));
 }

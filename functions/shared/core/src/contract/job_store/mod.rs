@@ -119,7 +119,6 @@ pub async fn job_store<S: JobStore>(make: impl AsyncFn() -> S) {
         completions::a_completion_whose_reply_was_lost_is_recognised,
         completions::a_job_that_was_stopped_since_it_was_read_does_not_end,
         completions::a_stopped_job_ends_with_its_stop,
-        completions::a_waiting_job_does_not_end,
         completions::a_job_that_nobody_has_taken_up_ends_at_once,
         completions::a_job_that_was_taken_up_since_it_was_read_does_not_end_at_once,
         completions::one_of_ten_concurrent_completions_takes_effect,

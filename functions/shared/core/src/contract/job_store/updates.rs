@@ -4,24 +4,26 @@ use rowmill_api::cost::Usage;
 use super::fixtures::{change, created, guid, new_job, run, stop};
 use crate::contract::at;
 use crate::model::breaker::BreakerPause;
-use crate::model::job::states::Status;
+use crate::model::job::states::Phase;
 use crate::model::job::{Job, Lease, SplitState, StopCode};
 use crate::model::warnings;
 use crate::ports::{JobStore, PortError, UpdateAnswer};
 use crate::progress::update::update_job;
 use crate::text::Position;
 
-/// The same job with other contents: each bit of `picks` says whether a field is there.
+/// The same job with other contents: the bits of `picks` say which fields are there.
 fn variant(job: &Job, picks: u32) -> Job {
     let has = |bit: u32| picks & (1 << bit) != 0;
-    let status = if has(0) { Status::Paused } else { Status::Running };
+    let phase = match picks % 4 {
+        0 => Phase::Runnable,
+        1 => Phase::Paused(None),
+        2 => Phase::Paused(Some(BreakerPause::after("unavailable", "it answered 503", at(9)))),
+        _ => Phase::Stopping(stop(StopCode::SourceChanged)),
+    };
     let cursor = Position { offset: 9 + u64::from(picks), row: 1 + u64::from(picks) };
     Job {
-        status,
-        paused_from: has(0).then_some(Status::Running),
-        breaker_pause: has(1).then(|| BreakerPause::after("unavailable", "it answered 503", at(9))),
+        phase,
         lease: has(2).then(|| Lease { holder: run(3), until: at(77) }),
-        stop: has(3).then(|| stop(StopCode::SourceChanged)),
         composing: has(4).then(|| run(5)),
         resend_from: has(5).then_some(picks),
         paused_at: has(5).then(|| at(10)),

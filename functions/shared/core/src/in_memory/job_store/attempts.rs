@@ -13,11 +13,10 @@ impl Attempts for InMemoryJobStore {
         if attempt.was_applied(&job) {
             return Ok(job);
         }
-        if (job.status, job.attempt) != (attempt.seen.status, attempt.seen.attempt) || !job.status.is_terminal() {
+        let Some(next) = attempt.job().filter(|_| job.revision == attempt.seen.revision) else {
             return Err(RedriveError::Moved(Box::new(job)));
-        }
+        };
         tables.slots.take(&job, attempt.ceilings).map_err(RedriveError::Full)?;
-        let next = Job { revision: job.revision + 1, ..attempt.job() };
         tables.jobs.insert(next.job_guid, next.clone());
         Ok(next)
     }

@@ -3,7 +3,6 @@ use async_trait::async_trait;
 use super::InMemoryJobStore;
 use crate::in_memory::lock;
 use crate::model::job::Job;
-use crate::model::job::states::Status;
 use crate::ports::{Completion, Completions, WriteLost};
 
 #[async_trait]
@@ -15,14 +14,13 @@ impl Completions for InMemoryJobStore {
         if completion.has_ended(job) {
             return Ok(());
         }
-        if (job.status, job.attempt, &job.stop) != (seen.status, seen.attempt, &seen.stop)
-            || (completion.untaken.is_none() && job.status == Status::Waiting)
-            || (completion.untaken.is_some() && !job.is_untaken())
+        if (job.status(), job.attempt, job.stopped_by()) != (seen.status(), seen.attempt, seen.stopped_by())
+            || job.is_untaken() != seen.is_untaken()
         {
             return Err(WriteLost::Condition(Box::new(job.clone())));
         }
         *job = Job { revision: job.revision + 1, ..completion.job() };
-        tables.slots.give_back(seen, completion.finished_at);
+        tables.slots.give_back(seen, completion.end.finished_at);
         Ok(())
     }
 }

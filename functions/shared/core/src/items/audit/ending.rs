@@ -24,21 +24,17 @@ struct ManifestCounts {
 impl Auditor {
     /// Checks the counts of a job that has ended, and its results if there are any.
     pub(super) async fn check_ending(&self, job: &Job, state: &mut AuditState) -> Result<(), Broken> {
+        let Some(end) = job.end() else { return Ok(()) };
         let counts = state.before;
-        if job.counts != Some(counts) {
-            let message = format!(
-                "The job has {}, but its attempts have {}.",
-                job.counts.map_or_else(|| "no counts".to_owned(), words),
-                words(counts)
-            );
+        if end.counts != counts {
+            let message = format!("The job has {}, but its attempts have {}.", words(end.counts), words(counts));
             return Err(found(AuditCode::CountsDiffer, message, job.attempt));
         }
-        // Results of an earlier attempt have other counts.
-        if let Some(results) = job.results.filter(|results| results.attempt == job.attempt) {
-            self.check_results(job, &results, counts, state).await?;
+        if let Some(results) = &end.results {
+            self.check_results(job, results, counts, state).await?;
         }
         let Counts { succeeded, failed, skipped } = counts;
-        state.evidence.add(&format!("end {} {} {succeeded} {failed} {skipped}", job.attempt, job.status.as_str()));
+        state.evidence.add(&format!("end {} {} {succeeded} {failed} {skipped}", job.attempt, job.status().as_str()));
         Ok(())
     }
 

@@ -127,7 +127,7 @@ impl Auditor {
         let verdict = match (&finding, walked) {
             (Some(_), _) => AuditVerdict::Refuted,
             (None, Walked::ToTheLimit) => AuditVerdict::Continues,
-            (None, Walked::ToTheEnd) if !job.status.is_terminal() => AuditVerdict::Active,
+            (None, Walked::ToTheEnd) if !job.is_ended() => AuditVerdict::Active,
             (None, Walked::ToTheEnd) if state.read.expired > 0 => AuditVerdict::ProvedInPart,
             (None, Walked::ToTheEnd) => AuditVerdict::Proved,
         };
@@ -194,7 +194,7 @@ impl Auditor {
 
 /// Whether chunks of this attempt may still be committed.
 const fn is_open(job: &Job, attempt: u32) -> bool {
-    job.attempt == attempt && !job.status.is_terminal()
+    job.attempt == attempt && !job.is_ended()
 }
 
 fn found(code: AuditCode, message: String, attempt: u32) -> Broken {

@@ -68,7 +68,7 @@ impl AuditState {
         Self {
             job: job.job_guid,
             of: job.attempt,
-            ended: job.status.is_terminal(),
+            ended: job.is_ended(),
             attempt: 1,
             tally: 0,
             border: Some(Position { offset: job.data_start, row: 1 }),
@@ -92,7 +92,7 @@ impl AuditState {
         if state.job != job.job_guid || !state.is_possible() {
             return Err(AuditError::Cursor);
         }
-        match (state.of, state.ended) == (job.attempt, job.status.is_terminal()) {
+        match (state.of, state.ended) == (job.attempt, job.is_ended()) {
             true => Ok(state),
             false => Err(AuditError::Moved),
         }
@@ -204,7 +204,7 @@ impl AuditState {
         let view = AuditView {
             job_guid: job.job_guid,
             attempt: job.attempt,
-            status: job.status,
+            status: job.status(),
             verdict: verdict.into(),
             finding,
             item_count: counts.sum().saturating_add(open_items),

@@ -11,7 +11,7 @@ use super::run_output::OutputRows;
 use super::state::{AuditState, words};
 use super::{Auditor, Broken, Budget, in_chunk, in_tally, is_open};
 use crate::model::chunk_index::ChunkIndex;
-use crate::model::job::Job;
+use crate::model::job::{End, Job};
 use crate::model::keys;
 use crate::model::tally::{ChunkAddress, Counts, Mark, MarkKind, Tally};
 use crate::ports::PortError;
@@ -148,7 +148,7 @@ impl Auditor {
     /// retention of a job, so those of the present attempt live as long as the job does. An ended job's row tells the
     /// retention; while a redrive runs, it is not known.
     fn may_have_expired(&self, job: &Job, attempt: u32) -> bool {
-        let retention = job.expires_at.zip(job.finished_at).map(|(expires, finished)| expires.duration_since(finished));
+        let retention = job.end().map(End::retention);
         let kept_until = retention.and_then(|retention| job.created_at.checked_add(retention).ok());
         attempt < job.attempt && kept_until.is_none_or(|until| self.clock.now() >= until)
     }
@@ -165,7 +165,7 @@ fn by_marks(job: &Job, tally: &Tally, index: &ChunkIndex, rows: &[Rows]) -> Resu
     }
     // Only a stop closes a tally without marks. That of an earlier attempt is no longer known, and a job that is running may
     // have been stopped since its row was read.
-    let may_be_skipped = attempt < job.attempt || job.stop.is_some() || is_open(job, attempt);
+    let may_be_skipped = attempt < job.attempt || job.is_stopped() || is_open(job, attempt);
     for ((place, chunk), rows) in (0_u8..).zip(&index.chunks).zip(rows) {
         let address = ChunkAddress { attempt, tally: number, index: place };
         let items = u64::from(chunk.items);

@@ -5,7 +5,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use super::Job;
-use super::states::Transition;
+use super::states::Phase;
 use crate::model::ids::RunId;
 
 /// The right to split a job or to end it alone, until it expires.
@@ -22,14 +22,18 @@ pub const LEASE_MARGIN: Duration = Duration::from_secs(20);
 
 impl Job {
     /// The job under this lease: the lease is free, has expired, or is held by the same run. A waiting job is running from
-    /// then on. A paused job is only leased to be completed, so only once its split has ended; it stays paused, as a
-    /// cancelling job stays cancelling.
+    /// then on.
     pub fn take(&self, lease: Lease, now: Timestamp) -> Option<Self> {
-        let free = self.lease.is_none_or(|held| held.until <= now || held.holder == lease.holder);
-        let may_be_leased = !self.status.is_terminal() && (!self.is_paused() || self.split.done);
-        (free && may_be_leased).then(|| Self {
+        let is_free = self.lease.is_none_or(|held| held.until <= now || held.holder == lease.holder);
+        let may_be_leased = match &self.phase {
+            // Every continuation and recovery takes it again; of a stopped job the split or the attempt ends.
+            Phase::Runnable | Phase::Stopping(_) => true,
+            // To be completed, but not to be split.
+            Phase::Paused(_) => self.split.done,
+            Phase::Ended(_) => false,
+        };
+        (is_free && may_be_leased).then(|| Self {
             lease: Some(lease),
-            status: Transition::Take.apply(self.status).unwrap_or(self.status),
             started_at: self.started_at.or(Some(now)),
             moved_at: now,
             ..self.clone()

@@ -3,8 +3,10 @@
 //! A *transition* is a pure function from a job to the next one, or to nothing if it does not start from that job. What a
 //! transition answers is written by [`Updates::update`](crate::ports::Updates), if nobody else has written the row.
 
+mod end;
 mod lease;
 mod pause;
+mod redrive;
 mod split;
 pub mod states;
 pub mod stop;
@@ -16,20 +18,18 @@ use jiff::{SignedDuration, Timestamp};
 use rowmill_api::cost::Usage;
 pub use rowmill_api::job::{JobError, JobWarning};
 pub use rowmill_api::status::{Priority, StopCode};
-use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::model::breaker::BreakerPause;
 use crate::model::ids::{FileGuid, JobGuid, Owner, RunId};
-use crate::model::job::states::{JobOutcome, Status, Transition};
+use crate::model::job::states::Phase;
 use crate::model::records::DATASET_WEIGHT;
-use crate::model::results::Results;
 use crate::model::spec::{Source, Spec};
-use crate::model::tally::Counts;
 use crate::model::warnings;
 use crate::text::Position;
+pub use end::{End, outcome};
 pub use lease::{LEASE_MARGIN, Lease};
 pub use pause::Resent;
+pub use redrive::Redrive;
 pub use split::SplitState;
 pub use stop::Stop;
 
@@ -74,36 +74,24 @@ pub struct Job {
     /// The client's own metadata, returned with the job.
     pub metadata: Option<Map<String, Value>>,
 
-    pub status: Status,
-    /// The outcome of a completed job.
-    pub outcome: Option<JobOutcome>,
+    pub phase: Phase,
     /// The current or last attempt, counted from 1.
     pub attempt: u32,
     pub split: SplitState,
     /// Which run works on the job row itself: a splitter, later a completer.
     pub lease: Option<Lease>,
-    /// Why the job must stop, if it must.
-    pub stop: Option<Stop>,
-    /// The counts at the end of the last attempt.
-    pub counts: Option<Counts>,
     /// Usage over all attempts, apart from the tallies of the current one.
     pub usage: Usage,
     /// Number of completions that took effect; equals the number of ended attempts.
     pub completions: u32,
     /// The redrive that the current attempt is; `None` in the first attempt.
     pub redrive: Option<Redrive>,
-    /// The location of the results of the last ended attempt, if they could be composed.
-    pub results: Option<Results>,
     /// The stored state of a composition that continues in another invocation, by name.
     pub composing: Option<RunId>,
     /// Number of recoveries in a row without a sign of life.
     pub recoveries: u32,
-    /// The status in which it was paused, while it is paused.
-    pub paused_from: Option<Status>,
     /// When its last pause began, until its missing chunks begin to be sent again: runs from before may be at work.
     pub paused_at: Option<Timestamp>,
-    /// Why the breaker of its job type has paused it; `None` if it is not paused, or if its owner has paused it.
-    pub breaker_pause: Option<BreakerPause>,
     /// Number of pauses and resumes, over all attempts. It tells a resume from the next one.
     pub pauses: u32,
     /// The tally whose chunks are sent again since it was resumed; those of later ones are not yet. `None` if all are.
@@ -118,12 +106,8 @@ pub struct Job {
     pub moved_at: Timestamp,
     /// Its deadline: when it is stopped if it has not ended.
     pub deadline_at: Timestamp,
-    /// When its last attempt ended.
-    pub finished_at: Option<Timestamp>,
     /// When the sweep looks at it next; `None` after it has ended.
     pub wake_at: Option<Timestamp>,
-    /// When it expires; known after it has ended.
-    pub expires_at: Option<Timestamp>,
     /// Number of writes of its row. It is never reset.
     pub revision: u64,
 }
@@ -150,22 +134,16 @@ impl Job {
             priority: Priority::Normal,
             tallies_ahead: None,
             metadata: None,
-            status: Status::Waiting,
-            outcome: None,
+            phase: Phase::Runnable,
             attempt: 1,
             split: SplitState::from(data_start),
             lease: None,
-            stop: None,
-            counts: None,
             usage: Usage::NONE,
             completions: 0,
             redrive: None,
-            results: None,
             composing: None,
             recoveries: 0,
-            paused_from: None,
             paused_at: None,
-            breaker_pause: None,
             pauses: 0,
             resend_from: None,
             created_at: spec.created_at,
@@ -173,9 +151,7 @@ impl Job {
             first_chunk_at: None,
             moved_at: spec.created_at,
             deadline_at,
-            finished_at: None,
             wake_at: Some(wake_at),
-            expires_at: None,
             revision: 0,
         }
     }
@@ -195,28 +171,12 @@ impl Job {
         self.tallies_ahead.and_then(|ahead| number.checked_add(ahead.max(1)))
     }
 
-    /// How long it is kept after its end, if it has ended.
-    pub fn retention(&self) -> SignedDuration {
-        let ended = self.expires_at.zip(self.finished_at);
-        ended.map_or(SignedDuration::ZERO, |(expires, finished)| expires.duration_since(finished))
-    }
-
-    /// The status that this job ends with, depending on its stop.
-    pub const fn ending(&self) -> Option<Status> {
-        let by = match (&self.stop, self.status) {
-            (None, _) => Transition::Complete,
-            (Some(_), Status::Cancelling) => Transition::EndCancelled,
-            (Some(_), _) => Transition::Fail,
-        };
-        by.apply(self.status)
-    }
-
     /// Where the undispatched rest of the file begins, if the split ended before the end of the file.
     pub fn unprocessed_from(&self) -> Option<Position> {
         match &self.redrive {
             Some(redrive) => redrive.unprocessed_from,
             None => {
-                let cut_short = self.split.done && !self.split.at_end && self.stop.is_some();
+                let cut_short = self.split.done && !self.split.at_end && self.is_stopped();
                 let end = match self.is_stored {
                     false => self.data_start.saturating_add(self.data_bytes),
                     true => u64::MAX,
@@ -224,86 +184,5 @@ impl Job {
                 Some(self.split.cursor).filter(|cursor| cut_short && cursor.offset < end)
             }
         }
-    }
-
-    /// The first attempt whose failures must be read to list the failed items: the current one if it dispatched all its
-    /// items, else the last earlier one that did.
-    pub fn failures_since(&self) -> u32 {
-        match &self.redrive {
-            None => 1,
-            Some(redrive) if self.split.done && self.items_dispatched() == redrive.before.failed => self.attempt,
-            Some(redrive) => redrive.base,
-        }
-    }
-
-    /// The counts of the whole job, given the counts of the current attempt.
-    pub fn merged(&self, attempt: Counts) -> Counts {
-        self.redrive.as_ref().map_or(attempt, |redrive| redrive.merged(attempt))
-    }
-
-    /// The error that stopped the job; `None` if its owner cancelled it.
-    pub fn error(&self) -> Option<JobError> {
-        let stop = self.stop.as_ref().filter(|stop| stop.code != StopCode::Cancelled)?;
-        let Stop { code, message, row, offset, .. } = stop;
-        Some(JobError { code: (*code).into(), message: message.clone(), row: *row, offset: *offset })
-    }
-
-    /// Whether no function has ever taken it up: nothing of it was dispatched, and no run is at work.
-    pub fn is_untaken(&self) -> bool {
-        self.paused_from.unwrap_or(self.status) == Status::Waiting && self.stop.is_none() && self.lease.is_none()
-    }
-
-    /// Whether no work is left in `attempt`: the job has ended or is in another attempt.
-    pub const fn is_past(&self, attempt: u32) -> bool {
-        self.attempt != attempt || self.status.is_terminal()
-    }
-
-    /// The job without what only an attempt in progress has: lease, composition, pause and resend.
-    #[must_use]
-    pub fn between_attempts(&self) -> Self {
-        let job = Self { lease: None, composing: None, paused_from: None, paused_at: None, ..self.clone() };
-        Self { breaker_pause: None, resend_from: None, ..job }
-    }
-}
-
-/// The input of an attempt after the first: the items that had failed.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Redrive {
-    /// The request that made it, by which a repeated write is recognised.
-    pub by: RunId,
-    /// The counts of the whole job before it. All the failed items are its items.
-    pub before: Counts,
-    /// The last attempt before it that dispatched all its items: the failed items are listed from that attempt on.
-    pub base: u32,
-    /// Where the first attempt ended, if it did not reach the end of the file.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub unprocessed_from: Option<Position>,
-    /// The key of the rows that replace failed ones, if the request named a corrected file.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub corrected: Option<String>,
-}
-
-impl Redrive {
-    /// The counts of the whole job, given the counts of this attempt.
-    ///
-    /// An item keeps its last outcome until the attempt gives it a new one, so the sum never changes. An item that this
-    /// attempt skips stays failed, as it was before.
-    pub const fn merged(&self, attempt: Counts) -> Counts {
-        Counts {
-            succeeded: self.before.succeeded + attempt.succeeded,
-            failed: self.before.failed.saturating_sub(attempt.succeeded),
-            skipped: self.before.skipped,
-        }
-    }
-}
-
-/// The outcome of a completed job with these counts.
-pub const fn outcome(counts: Counts) -> JobOutcome {
-    match (counts.succeeded, counts.failed + counts.skipped) {
-        (0, 0) => JobOutcome::Empty,
-        (_, 0) => JobOutcome::Succeeded,
-        (0, _) => JobOutcome::Failed,
-        _ => JobOutcome::Partial,
     }
 }

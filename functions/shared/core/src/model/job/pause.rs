@@ -3,83 +3,70 @@
 use jiff::Timestamp;
 
 use super::Job;
-use super::states::Transition;
+use super::states::Phase;
 use crate::model::breaker::BreakerPause;
 
 impl Job {
-    /// Whether no chunk may begin until it is resumed.
-    pub const fn is_paused(&self) -> bool {
-        matches!(self.status, super::Status::Paused)
-    }
-
-    pub const fn is_paused_by_owner(&self) -> bool {
-        self.is_paused() && self.breaker_pause.is_none()
-    }
-
     /// Whether the splitter waits: the job is paused, or its missing chunks are not all sent again.
     pub const fn is_held_back(&self) -> bool {
         self.is_paused() || self.resend_from.is_some()
     }
 
-    /// Pauses it for its owner. A job that its owner has paused stays as it is; one that the breaker has paused is its
-    /// owner's from then on. A stopped job is not paused: it is about to end.
+    /// Pauses it for its owner. A job that its owner has paused stays as it is.
     pub fn pause(&self, now: Timestamp) -> Option<Self> {
-        if self.is_paused_by_owner() {
-            return Some(self.clone());
+        match &self.phase {
+            Phase::Paused(None) => Some(self.clone()),
+            // Also before its split begins. One that the breaker has paused is its owner's from then on.
+            Phase::Runnable | Phase::Paused(Some(_)) => Some(self.paused(None, now)),
+            // It is about to end.
+            Phase::Stopping(_) | Phase::Ended(_) => None,
         }
-        if self.is_paused() {
-            return Some(Self { breaker_pause: None, pauses: self.pauses + 1, moved_at: now, ..self.clone() });
-        }
-        self.begin_pause(now)
     }
 
     /// Pauses it because the target of its job type is down; the sweep looks at it at `look_at`. A paused job stays as it
     /// is, paused by its owner or by the breaker.
     pub fn pause_by_breaker(&self, reason: &BreakerPause, look_at: Timestamp) -> Option<Self> {
-        if self.is_paused() {
-            return Some(self.clone());
+        match &self.phase {
+            Phase::Paused(_) => Some(self.clone()),
+            Phase::Runnable => Some(Self { wake_at: Some(look_at), ..self.paused(Some(reason.clone()), reason.at) }),
+            Phase::Stopping(_) | Phase::Ended(_) => None,
         }
-        let paused = self.begin_pause(reason.at)?;
-        Some(Self { breaker_pause: Some(reason.clone()), wake_at: Some(look_at), ..paused })
     }
 
-    fn begin_pause(&self, now: Timestamp) -> Option<Self> {
-        let status = Transition::Pause.apply(self.status).filter(|_| self.stop.is_none())?;
-        Some(Self {
-            status,
-            paused_from: Some(self.status),
-            paused_at: Some(now),
+    fn paused(&self, by_breaker: Option<BreakerPause>, now: Timestamp) -> Self {
+        Self {
+            phase: Phase::Paused(by_breaker),
+            // A breaker's pause that becomes its owner's goes on.
+            paused_at: self.paused_at.filter(|_| self.is_paused()).or(Some(now)),
             pauses: self.pauses + 1,
             resend_from: None,
             moved_at: now,
             ..self.clone()
-        })
+        }
     }
 
-    /// Resumes it: its status is as before the pause, it is due for the sweep at once, and all chunks of its counted tallies
-    /// may have to be sent again, from tally 0 on. `paused_at` stays until that begins.
+    /// Resumes it: it is due for the sweep at once, and all chunks of its counted tallies may have to be sent again, from
+    /// tally 0 on. `paused_at` stays until that begins.
     pub fn resume(&self, now: Timestamp) -> Option<Self> {
-        self.is_paused().then(|| Self {
-            pauses: self.pauses + 1,
-            resend_from: Some(0),
-            recoveries: 0,
-            moved_at: now,
-            wake_at: Some(now),
-            ..self.out_of_pause()
-        })
+        match &self.phase {
+            // One that has not run does not become `running`, which would announce its start.
+            Phase::Paused(_) => Some(Self {
+                phase: Phase::Runnable,
+                pauses: self.pauses + 1,
+                resend_from: Some(0),
+                recoveries: 0,
+                moved_at: now,
+                wake_at: Some(now),
+                ..self.clone()
+            }),
+            Phase::Runnable | Phase::Stopping(_) | Phase::Ended(_) => None,
+        }
     }
 
     /// Resumes it for the breaker, if the breaker has paused it and nobody has resumed or paused it since `pauses` was read.
     pub fn resume_by_breaker(&self, pauses: u32, now: Timestamp) -> Option<Self> {
-        let is_breakers = self.pauses == pauses && self.breaker_pause.is_some();
+        let is_breakers = self.pauses == pauses && self.breaker_pause().is_some();
         self.resume(now).filter(|_| is_breakers)
-    }
-
-    /// The job out of its pause, if it is paused.
-    #[must_use]
-    pub fn out_of_pause(&self) -> Self {
-        let resumed = Transition::out_of_pause(self.paused_from).apply(self.status);
-        Self { status: resumed.unwrap_or(self.status), paused_from: None, breaker_pause: None, ..self.clone() }
     }
 
     /// Whether a chunk message is dropped that was sent after this many pauses and resumes: the job is paused, or it was

@@ -3,6 +3,7 @@
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
+use super::states::Phase;
 use super::{Job, JobWarning};
 use crate::model::ids::RunId;
 use crate::text::Position;
@@ -39,13 +40,14 @@ impl SplitState {
 
 impl Job {
     /// Counts tally `number`, which ends at the border `next`; all tallies before it are dispatched. Not in a pause nor before
-    /// the end of the resend that follows, and not after a stop or the end of the split. Counted before by the same run, the tally stays counted.
+    /// the end of the resend that follows, and not after a stop or the end of the split. Counted before by the same run, the
+    /// tally stays counted.
     pub fn count_tally(&self, holder: RunId, number: u32, next: Position, now: Timestamp) -> Option<Self> {
         let split = SplitState { tallies: number + 1, dispatched: number, cursor: next, ..self.split };
         if self.is_held_by(holder) && (self.split.tallies, self.split.cursor) == (split.tallies, next) {
             return Some(self.clone());
         }
-        let goes_on = self.stop.is_none() && !self.split.done && !self.is_held_back();
+        let goes_on = matches!(self.phase, Phase::Runnable) && self.resend_from.is_none() && !self.split.done;
         let is_next = self.is_held_by(holder) && self.split.tallies == number;
         (goes_on && is_next).then(|| Self { split, moved_at: now, ..self.clone() })
     }

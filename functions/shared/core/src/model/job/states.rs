@@ -1,4 +1,4 @@
-//! The states of a job, and every transition between them with its reason.
+//! The phases of a job. Each transition between them is in the file of its name, with its reason.
 //!
 //! ```text
 //! waiting ──► running ──► completed | failed
@@ -11,135 +11,82 @@
 
 pub use rowmill_api::status::{JobOutcome, Status};
 
-/// A transition from one status to the next, by its reason.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Transition {
-    /// `split-job` took the lease for the first time.
-    Take,
-    /// The owner paused it, or the breaker of its job type.
-    Pause,
-    /// The owner or the breaker resumed it, or it was stopped, and it had been paused while it ran.
-    Resume,
-    /// The owner or the breaker resumed it, or it was stopped, and it had been paused before a function took it up.
-    ResumeWaiting,
-    Cancel,
-    /// The owner cancelled it before a function took it up.
-    CancelUntaken,
-    /// Its deadline passed before a function took it up.
-    FailUntaken,
-    /// `complete-job` found every dispatched item accounted for, and the job was not stopped.
-    Complete,
-    /// `complete-job` found every dispatched item accounted for after the job had been stopped by an error.
-    Fail,
-    /// `complete-job` found every dispatched item accounted for after the owner had cancelled.
-    EndCancelled,
-    /// The owner asked for another attempt over the failed items.
-    Redrive,
+use super::{End, Job, Stop};
+use crate::model::breaker::BreakerPause;
+
+/// The phase of the current or last attempt. With `started_at` it tells the [`Status`].
+#[derive(Clone, PartialEq, Debug, Default)]
+pub enum Phase {
+    /// Nothing holds it back: it waits for a function to take it up, or runs.
+    #[default]
+    Runnable,
+    /// No chunk may begin until it is resumed. Paused by the breaker of its job type for this reason, else by its owner.
+    Paused(Option<BreakerPause>),
+    /// The rest is skipped, then the attempt ends. The first stop of an attempt stays.
+    Stopping(Stop),
+    Ended(End),
 }
 
-impl Transition {
-    pub const ALL: [Self; 11] = [
-        Self::Take,
-        Self::Pause,
-        Self::Resume,
-        Self::ResumeWaiting,
-        Self::Cancel,
-        Self::CancelUntaken,
-        Self::FailUntaken,
-        Self::Complete,
-        Self::Fail,
-        Self::EndCancelled,
-        Self::Redrive,
-    ];
-
-    /// The transition that ends a pause which began in this status.
-    pub const fn out_of_pause(paused_from: Option<Status>) -> Self {
-        match paused_from {
-            Some(Status::Waiting) => Self::ResumeWaiting,
-            _ => Self::Resume,
+impl Job {
+    /// The status as clients see it. A job that an error stops shows the status that it had.
+    pub const fn status(&self) -> Status {
+        match (&self.phase, self.started_at) {
+            (Phase::Stopping(stop), _) if stop.is_cancel() => Status::Cancelling,
+            (Phase::Runnable | Phase::Stopping(_), None) => Status::Waiting,
+            (Phase::Runnable | Phase::Stopping(_), Some(_)) => Status::Running,
+            (Phase::Paused(_), _) => Status::Paused,
+            (Phase::Ended(end), _) => end.status(),
         }
     }
 
-    /// The status that this transition leads to from `status`; none if it does not start there.
-    pub const fn apply(self, status: Status) -> Option<Status> {
-        match (status, self) {
-            // Every continuation and recovery takes the lease again: a running job stays running.
-            (Status::Waiting | Status::Running, Self::Take) => Some(Status::Running),
-            // Also before its split begins. A stopped job is not paused: it is about to end.
-            (Status::Waiting | Status::Running, Self::Pause) => Some(Status::Paused),
-            // A stop ends a pause, so a paused job has no stop.
-            (Status::Paused, Self::Resume) => Some(Status::Running),
-            // It has not run, so it does not become `running`, which would announce its start.
-            (Status::Paused, Self::ResumeWaiting) => Some(Status::Waiting),
-            // A job may be cancelled before its split begins; the splitter then finds the stop and dispatches nothing.
-            (Status::Waiting | Status::Running | Status::Paused, Self::Cancel) => Some(Status::Cancelling),
-            // Nothing was dispatched and no run is at work, so there is nothing to wait for. `Job::is_untaken` says whether a
-            // paused job had been taken up.
-            (Status::Waiting | Status::Paused, Self::CancelUntaken) => Some(Status::Cancelled),
-            (Status::Waiting | Status::Paused, Self::FailUntaken) => Some(Status::Failed),
-            // The split comes before completion, so a waiting job cannot complete: its first lease makes it `running`.
-            // The last chunks of a paused job may have been running when it was paused: then nothing is left to hold back.
-            (Status::Running | Status::Paused, Self::Complete) => Some(Status::Completed),
-            (Status::Running, Self::Fail) => Some(Status::Failed),
-            // An error cannot overtake a cancel: the first stop stays, so a cancelling job can only end cancelled.
-            (Status::Cancelling, Self::EndCancelled) => Some(Status::Cancelled),
-            // Only an ended job can be redriven; a running job may still get more failed items.
-            (Status::Completed | Status::Failed | Status::Cancelled, Self::Redrive) => Some(Status::Running),
-            _ => None,
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use proptest::prelude::*;
-
-    #[test]
-    fn every_pair_of_status_and_transition_is_as_documented() {
-        use Status::*;
-        let allowed = [
-            (Waiting, Transition::Take, Running),
-            (Running, Transition::Take, Running),
-            (Waiting, Transition::Pause, Paused),
-            (Running, Transition::Pause, Paused),
-            (Paused, Transition::Resume, Running),
-            (Paused, Transition::ResumeWaiting, Waiting),
-            (Paused, Transition::Complete, Completed),
-            (Paused, Transition::Cancel, Cancelling),
-            (Waiting, Transition::Cancel, Cancelling),
-            (Waiting, Transition::CancelUntaken, Cancelled),
-            (Paused, Transition::CancelUntaken, Cancelled),
-            (Waiting, Transition::FailUntaken, Failed),
-            (Paused, Transition::FailUntaken, Failed),
-            (Running, Transition::Cancel, Cancelling),
-            (Running, Transition::Complete, Completed),
-            (Running, Transition::Fail, Failed),
-            (Cancelling, Transition::EndCancelled, Cancelled),
-            (Completed, Transition::Redrive, Running),
-            (Failed, Transition::Redrive, Running),
-            (Cancelled, Transition::Redrive, Running),
-        ];
-        for from in Status::ALL {
-            for by in Transition::ALL {
-                let expected = allowed.iter().find(|(f, b, _)| (*f, *b) == (from, by)).map(|(.., to)| *to);
-                assert_eq!(by.apply(from), expected, "{from:?} by {by:?}");
-            }
+    /// The end of its last attempt, unless another one has begun.
+    pub const fn end(&self) -> Option<&End> {
+        match &self.phase {
+            Phase::Ended(end) => Some(end),
+            Phase::Runnable | Phase::Paused(_) | Phase::Stopping(_) => None,
         }
     }
 
-    proptest! {
-        #[test]
-        fn only_a_redrive_leaves_a_terminal_status(moves in prop::collection::vec(0..Transition::ALL.len(), 0..40)) {
-            let mut status = Status::Waiting;
-            for index in moves {
-                let by = Transition::ALL[index];
-                if let Some(next) = by.apply(status) {
-                    prop_assert!(!status.is_terminal() || by == Transition::Redrive);
-                    prop_assert!(next != Status::Waiting || by == Transition::ResumeWaiting, "only such a resume leads back");
-                    status = next;
-                }
-            }
+    pub const fn is_ended(&self) -> bool {
+        self.end().is_some()
+    }
+
+    /// Why it must stop, or was stopped.
+    pub const fn stopped_by(&self) -> Option<&Stop> {
+        match &self.phase {
+            Phase::Stopping(stop) | Phase::Ended(End { outcome: Err(stop), .. }) => Some(stop),
+            Phase::Runnable | Phase::Paused(_) | Phase::Ended(_) => None,
+        }
+    }
+
+    pub const fn is_stopped(&self) -> bool {
+        self.stopped_by().is_some()
+    }
+
+    /// Whether no work is left in `attempt`: the job has ended or is in another attempt.
+    pub const fn is_past(&self, attempt: u32) -> bool {
+        self.attempt != attempt || self.is_ended()
+    }
+
+    /// Whether no function has ever taken it up, and it is not stopped: nothing of it was dispatched, and no run is at work.
+    pub const fn is_untaken(&self) -> bool {
+        self.started_at.is_none() && matches!(self.phase, Phase::Runnable | Phase::Paused(_))
+    }
+
+    /// Whether no chunk may begin until it is resumed.
+    pub const fn is_paused(&self) -> bool {
+        matches!(self.phase, Phase::Paused(_))
+    }
+
+    pub const fn is_paused_by_owner(&self) -> bool {
+        matches!(self.phase, Phase::Paused(None))
+    }
+
+    /// Why the breaker of its job type has paused it, if it has.
+    pub const fn breaker_pause(&self) -> Option<&BreakerPause> {
+        match &self.phase {
+            Phase::Paused(pause) => pause.as_ref(),
+            Phase::Runnable | Phase::Stopping(_) | Phase::Ended(_) => None,
         }
     }
 }

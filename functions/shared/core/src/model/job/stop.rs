@@ -6,8 +6,8 @@ use jiff::Timestamp;
 use rowmill_api::status::StopCode;
 use serde::{Deserialize, Serialize};
 
-use crate::model::job::Job;
-use crate::model::job::states::Transition;
+use crate::model::job::states::Phase;
+use crate::model::job::{Job, JobError};
 use crate::model::tally::Counts;
 use crate::text::Position;
 
@@ -31,6 +31,11 @@ impl Stop {
     /// A stop that no particular row caused.
     pub fn because(code: StopCode, message: impl Into<String>, at: Timestamp) -> Self {
         Self { code, message: message.into(), row: None, offset: None, at }
+    }
+
+    /// Whether its owner cancelled it. All other stops are errors.
+    pub const fn is_cancel(&self) -> bool {
+        matches!(self.code, StopCode::Cancelled)
     }
 
     pub fn deadline_exceeded(at: Timestamp) -> Self {
@@ -81,21 +86,31 @@ impl Stop {
 }
 
 impl Job {
-    /// Stops it. A stop ends a pause and a resend, and makes the job due for the sweep at once. The first stop of an attempt
-    /// stays; a stop for lack of capacity is only set if no chunk of the attempt has begun.
+    /// Stops it, and makes it due for the sweep at once. A stop for lack of capacity is only set if no chunk of the attempt
+    /// has begun.
     pub fn stop(&self, stop: &Stop) -> Option<Self> {
-        if self.stop.as_ref() == Some(stop) {
-            return Some(self.clone());
+        match &self.phase {
+            // A stop ends a pause and a resend. Before its split begins, the splitter finds the stop and dispatches nothing.
+            Phase::Runnable | Phase::Paused(_) => {
+                let has_begun = stop.code == StopCode::CapacityExceeded && self.first_chunk_at.is_some();
+                (!has_begun).then(|| Self {
+                    phase: Phase::Stopping(stop.clone()),
+                    paused_at: None,
+                    resend_from: None,
+                    moved_at: stop.at,
+                    wake_at: Some(stop.at),
+                    ..self.clone()
+                })
+            }
+            // The first stop of an attempt stays.
+            Phase::Stopping(_) | Phase::Ended(_) => (self.stopped_by() == Some(stop)).then(|| self.clone()),
         }
-        let has_begun = stop.code == StopCode::CapacityExceeded && self.first_chunk_at.is_some();
-        if self.status.is_terminal() || self.stop.is_some() || has_begun {
-            return None;
-        }
-        let job = Self { paused_at: None, resend_from: None, ..self.out_of_pause() };
-        let status = match stop.code {
-            StopCode::Cancelled => Transition::Cancel.apply(job.status).unwrap_or(job.status),
-            _ => job.status,
-        };
-        Some(Self { status, stop: Some(stop.clone()), moved_at: stop.at, wake_at: Some(stop.at), ..job })
+    }
+
+    /// The error that stopped the job; `None` if its owner cancelled it.
+    pub fn error(&self) -> Option<JobError> {
+        let stop = self.stopped_by().filter(|stop| !stop.is_cancel())?;
+        let Stop { code, message, row, offset, .. } = stop;
+        Some(JobError { code: (*code).into(), message: message.clone(), row: *row, offset: *offset })
     }
 }

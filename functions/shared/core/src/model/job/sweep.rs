@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 
 use super::Job;
-use super::states::Status;
+use super::states::Phase;
 
 impl Job {
     /// Claims it for one sweep: it is due again at `next`. Of many sweeps that saw the same time `due_at`, one claims it.
@@ -14,7 +14,7 @@ impl Job {
 
     /// Notes that a run takes up a chunk of a running attempt, if it is the first one.
     pub fn begin(&self, now: Timestamp) -> Option<Self> {
-        let runs = self.status == Status::Running && self.stop.is_none();
+        let runs = matches!(self.phase, Phase::Runnable) && self.started_at.is_some();
         runs.then(|| Self { first_chunk_at: self.first_chunk_at.or(Some(now)), ..self.clone() })
     }
 }

@@ -3,10 +3,11 @@ use std::iter;
 use jiff::Timestamp;
 use proptest::prelude::*;
 
-use super::states::{JobOutcome, Status};
+use super::states::{JobOutcome, Phase, Status};
 use super::*;
 use crate::fixtures;
 use crate::model::breaker::BreakerPause;
+use crate::model::tally::Counts;
 
 fn at(second: i64) -> Timestamp {
     Timestamp::from_second(second).unwrap()
@@ -34,7 +35,8 @@ fn running() -> Job {
 }
 
 fn ended() -> Job {
-    Job { status: Status::Completed, lease: None, ..running() }
+    let end = running().end_of(Counts::default(), None, at(20), at(2000)).unwrap();
+    running().ended(&end, Usage::NONE)
 }
 
 fn breaker() -> BreakerPause {
@@ -53,7 +55,7 @@ fn the_outcome_follows_from_the_counts() {
 #[test]
 fn the_first_lease_makes_a_waiting_job_run() {
     let job = running();
-    assert_eq!((job.status, job.started_at, job.moved_at), (Status::Running, Some(at(1)), at(1)));
+    assert_eq!((job.status(), job.started_at, job.moved_at), (Status::Running, Some(at(1)), at(1)));
     let again = job.take(lease(1, 200), at(5)).unwrap();
     assert_eq!((again.lease, again.started_at), (Some(lease(1, 200)), Some(at(1))), "its holder extends it");
 }
@@ -72,10 +74,10 @@ fn a_paused_job_is_only_leased_once_its_split_has_ended_and_a_cancelled_one_stay
     let paused = running().release(run(1)).pause(at(2)).unwrap();
     assert_eq!(paused.take(lease(2, 200), at(3)), None);
     let split = Job { split: SplitState { done: true, ..paused.split }, ..paused };
-    assert_eq!(split.take(lease(2, 200), at(3)).unwrap().status, Status::Paused);
+    assert_eq!(split.take(lease(2, 200), at(3)).unwrap().status(), Status::Paused);
     let cancelled = waiting().stop(&stop(StopCode::Cancelled)).unwrap();
     let taken = cancelled.take(lease(2, 200), at(8)).unwrap();
-    assert_eq!((taken.status, taken.started_at), (Status::Cancelling, Some(at(8))));
+    assert_eq!((taken.status(), taken.started_at), (Status::Cancelling, Some(at(8))));
 }
 
 #[test]
@@ -129,11 +131,11 @@ fn what_a_splitter_or_completer_notes_needs_the_lease_and_may_free_it() {
 #[test]
 fn a_job_is_stopped_once() {
     let stopped = running().stop(&stop(StopCode::UnterminatedQuote)).unwrap();
-    assert_eq!((stopped.status, stopped.moved_at, stopped.wake_at), (Status::Running, at(7), Some(at(7))));
+    assert_eq!((stopped.status(), stopped.moved_at, stopped.wake_at), (Status::Running, at(7), Some(at(7))));
     assert_eq!(stopped.stop(&stop(StopCode::UnterminatedQuote)), Some(stopped.clone()), "the same stop");
     assert_eq!(stopped.stop(&stop(StopCode::Cancelled)), None);
     assert_eq!(ended().stop(&stop(StopCode::Cancelled)), None);
-    assert_eq!(running().stop(&stop(StopCode::Cancelled)).unwrap().status, Status::Cancelling);
+    assert_eq!(running().stop(&stop(StopCode::Cancelled)).unwrap().status(), Status::Cancelling);
 }
 
 #[test]
@@ -159,10 +161,10 @@ fn no_chunk_of_a_waiting_paused_or_stopped_job_begins() {
 fn a_paused_job_resumes_in_the_status_that_it_had() {
     for job in [waiting(), running()] {
         let paused = job.pause(at(2)).unwrap();
-        assert_eq!((paused.status, paused.paused_from), (Status::Paused, Some(job.status)));
+        assert_eq!((paused.status(), paused.is_paused_by_owner()), (Status::Paused, true));
         assert_eq!(paused.pause(at(3)), Some(paused.clone()), "paused again");
         let resumed = Job { recoveries: 4, ..paused }.resume(at(5)).unwrap();
-        assert_eq!((resumed.status, resumed.paused_from, resumed.pauses), (job.status, None, 2));
+        assert_eq!((resumed.status(), resumed.pauses), (job.status(), 2));
         assert_eq!((resumed.resend_from, resumed.wake_at, resumed.recoveries), (Some(0), Some(at(5)), 0));
         assert_eq!(resumed.paused_at, Some(at(2)), "until the resend begins");
         assert_eq!(resumed.resume(at(6)), None, "it is not paused");
@@ -176,23 +178,19 @@ fn a_stop_ends_a_pause() {
     for paused in [running().pause(at(2)).unwrap(), running().pause_by_breaker(&breaker(), at(60)).unwrap()] {
         let stopped = paused.stop(&stop(StopCode::SourceChanged)).unwrap();
         let cancelled = paused.stop(&stop(StopCode::Cancelled)).unwrap();
-        assert_eq!((stopped.status, cancelled.status), (Status::Running, Status::Cancelling));
-        for job in [stopped, cancelled] {
-            assert_eq!((job.paused_from, job.breaker_pause, job.wake_at), (None, None, Some(at(7))));
-        }
+        assert_eq!((stopped.status(), cancelled.status()), (Status::Running, Status::Cancelling));
+        assert_eq!((stopped.wake_at, cancelled.wake_at), (Some(at(7)), Some(at(7))));
     }
 }
 
 #[test]
 fn the_pause_of_an_owner_goes_before_that_of_the_breaker() {
     let by_breaker = running().pause_by_breaker(&breaker(), at(60)).unwrap();
-    assert_eq!((by_breaker.breaker_pause.as_ref(), by_breaker.wake_at), (Some(&breaker()), Some(at(60))));
+    assert_eq!((by_breaker.breaker_pause(), by_breaker.wake_at), (Some(&breaker()), Some(at(60))));
     assert_eq!(by_breaker.pause_by_breaker(&breaker(), at(70)), Some(by_breaker.clone()));
     let by_owner = by_breaker.pause(at(9)).unwrap();
-    assert_eq!(
-        (by_owner.breaker_pause.as_ref(), by_owner.pauses, by_owner.paused_from),
-        (None, 2, Some(Status::Running))
-    );
+    assert_eq!((&by_owner.phase, by_owner.pauses), (&Phase::Paused(None), 2));
+    assert_eq!(by_owner.paused_at, by_breaker.paused_at, "the same pause");
     assert_eq!(by_owner.pause_by_breaker(&breaker(), at(70)), Some(by_owner.clone()));
     assert_eq!(by_owner.resume_by_breaker(2, at(70)), None);
     assert_eq!(by_breaker.resume_by_breaker(0, at(70)), None, "paused or resumed since");
@@ -253,7 +251,44 @@ fn a_job_is_claimed_only_if_its_wake_time_is_unchanged() {
     let claimed = waiting().claim(at(900), at(1_000), 3).unwrap();
     assert_eq!((claimed.wake_at, claimed.recoveries), (Some(at(1_000)), 3));
     assert_eq!(claimed.claim(at(900), at(1_100), 4), None);
-    assert_eq!(Job { wake_at: None, ..ended() }.claim(at(900), at(1_000), 1), None);
+    assert_eq!(ended().claim(at(900), at(1_000), 1), None);
+}
+
+#[test]
+fn an_attempt_ends_completed_or_as_its_stop_says() {
+    let end = |job: &Job, counts| job.end_of(counts, None, at(20), at(2000)).map(|end| end.outcome);
+    let (none, one) = (Counts::default(), Counts { succeeded: 1, ..Counts::default() });
+    assert_eq!(end(&running(), one), Some(Ok(JobOutcome::Succeeded)));
+    assert_eq!(end(&running().pause(at(2)).unwrap(), none), Some(Ok(JobOutcome::Empty)));
+    for code in [StopCode::Cancelled, StopCode::SourceChanged] {
+        let stopped = running().stop(&stop(code)).unwrap();
+        assert_eq!(end(&stopped, one), Some(Err(stop(code))));
+        assert_eq!(stopped.end_of_untaken(&stop(code), at(2000)), None);
+        let untaken = waiting().end_of_untaken(&stop(code), at(2000)).unwrap();
+        assert_eq!((untaken.outcome, untaken.finished_at), (Err(stop(code)), at(7)));
+    }
+    assert_eq!(
+        (end(&waiting(), none), end(&waiting().pause(at(2)).unwrap(), none), end(&ended(), none)),
+        (None, None, None)
+    );
+    assert_eq!((ended().wake_at, ended().lease, ended().completions, ended().split.done), (None, None, 1, true));
+}
+
+#[test]
+fn only_an_ended_job_is_redriven() {
+    let before = Counts { failed: 2, ..Counts::default() };
+    let redrive = Redrive { by: run(8), before, base: 1, unprocessed_from: None, corrected: None };
+    let redriven = |job: &Job| job.redrive(redrive.clone(), at(30), at(14_430), at(930));
+    let stopped = running().stop(&stop(StopCode::Cancelled)).unwrap();
+    for job in [waiting(), running(), running().pause(at(2)).unwrap(), stopped] {
+        assert_eq!(redriven(&job), None);
+    }
+    let job = redriven(&ended()).unwrap();
+    assert_eq!(
+        (job.status(), job.attempt, job.started_at, job.wake_at),
+        (Status::Running, 2, Some(at(1)), Some(at(930)))
+    );
+    assert_eq!((job.split, job.merged(Counts::default())), (SplitState::from(0), before));
 }
 
 /// What may happen to a job, by number.
@@ -283,20 +318,16 @@ proptest! {
     #[test]
     fn whatever_happens_the_fields_of_a_job_fit_together(steps in prop::collection::vec(0..26_u8, 0..60)) {
         let mut job = waiting();
-        let mut stop = None;
         for (step, second) in iter::zip(steps, 10..) {
-            job = after(&job, step, at(second)).unwrap_or(job);
-            prop_assert_eq!(job.is_paused(), job.paused_from.is_some());
-            prop_assert!(job.breaker_pause.is_none() || job.is_paused());
-            prop_assert!(!job.is_paused() || (job.paused_at.is_some() && job.resend_from.is_none()));
-            prop_assert!(job.paused_at.is_none() || job.is_held_back());
-            prop_assert!(job.stop.is_none() || !job.is_held_back(), "a stop ends a resend");
-            prop_assert!(job.stop.is_none() || !job.is_paused(), "a stop ends a pause");
-            prop_assert_eq!(job.status == Status::Cancelling, job.stop.as_ref().is_some_and(|stop| stop.code == StopCode::Cancelled));
-            prop_assert!(stop.is_none() || stop == job.stop, "the first stop stays");
-            prop_assert!(job.status != Status::Waiting || job.started_at.is_none());
-            prop_assert!(!job.status.is_terminal(), "only a completion ends it");
-            stop = job.stop.clone();
+            let next = after(&job, step, at(second)).unwrap_or_else(|| job.clone());
+            prop_assert!(!job.is_stopped() || job.phase == next.phase, "the first stop stays");
+            prop_assert!(job.started_at.is_none() || job.started_at == next.started_at);
+            prop_assert!(next.lease.is_none() || next.started_at.is_some());
+            prop_assert!(!next.is_paused() || (next.paused_at.is_some() && next.resend_from.is_none()));
+            prop_assert!(next.paused_at.is_none() || next.is_held_back());
+            prop_assert!(!next.is_stopped() || !next.is_held_back(), "a stop ends a resend");
+            prop_assert!(!next.is_ended(), "only a completion ends it");
+            job = next;
         }
     }
 }

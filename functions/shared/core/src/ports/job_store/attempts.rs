@@ -2,15 +2,14 @@ use async_trait::async_trait;
 use jiff::Timestamp;
 
 use super::admissions::{Ceilings, Full};
-use crate::model::job::states::Transition;
-use crate::model::job::{Job, Redrive, SplitState};
+use crate::model::job::{Job, Redrive};
 use crate::ports::PortError;
 
 /// Starting the next attempt.
 #[async_trait]
 pub trait Attempts: Send + Sync {
-    /// Starts the next attempt of an ended job over its failed items, all or nothing: takes its slots, resets the split and
-    /// keeps the counts. Condition: status and attempt are as seen. Idempotent: the same redrive again changes nothing and
+    /// Starts the next attempt of an ended job over its failed items, all or nothing: takes its slots and resets
+    /// the split. Condition: nobody has written the row since it was seen. Idempotent: the same redrive again changes nothing and
     /// succeeds, since the first reply was lost.
     ///
     /// # Errors
@@ -21,7 +20,7 @@ pub trait Attempts: Send + Sync {
 /// The next attempt of a job that has ended.
 #[derive(Clone, PartialEq, Debug)]
 pub struct NewAttempt {
-    /// The job as seen. Its status and attempt must be unchanged.
+    /// The job as seen. Its row must be unchanged.
     pub seen: Job,
     /// The items that the attempt repeats.
     pub redrive: Redrive,
@@ -35,25 +34,10 @@ pub struct NewAttempt {
 }
 
 impl NewAttempt {
-    /// The job after the redrive.
-    pub fn job(&self) -> Job {
-        Job {
-            status: Transition::Redrive.apply(self.seen.status).unwrap_or(self.seen.status),
-            outcome: None,
-            attempt: self.seen.attempt + 1,
-            split: SplitState::from(0),
-            stop: None,
-            redrive: Some(self.redrive.clone()),
-            recoveries: 0,
-            first_chunk_at: None,
-            moved_at: self.at,
-            deadline_at: self.deadline_at,
-            finished_at: None,
-            wake_at: Some(self.wake_at),
-            expires_at: None,
-            revision: self.seen.revision + 1,
-            ..self.seen.between_attempts()
-        }
+    /// The job after the redrive; none if the job as seen has not ended.
+    pub fn job(&self) -> Option<Job> {
+        let next = self.seen.redrive(self.redrive.clone(), self.at, self.deadline_at, self.wake_at)?;
+        Some(Job { revision: self.seen.revision + 1, ..next })
     }
 
     /// Whether this redrive has already been applied to the job: its reply was lost.

@@ -47,7 +47,7 @@ impl JobFilter {
         job.owner == *owner
             && self.state.is_none_or(|state| state.matches(job))
             && self.job_type.as_ref().is_none_or(|job_type| job.job_type == *job_type)
-            && job.expires_at.is_none_or(|expires_at| expires_at > now)
+            && job.end().is_none_or(|end| end.expires_at > now)
     }
 }
 
@@ -68,10 +68,10 @@ impl StateFilter {
     }
 
     fn matches(self, job: &Job) -> bool {
-        job.status == self.status()
+        job.status() == self.status()
             && match self {
                 Self::Status(_) => true,
-                Self::Outcome(outcome) => job.outcome == Some(outcome),
+                Self::Outcome(outcome) => job.end().is_some_and(|end| end.outcome == Ok(outcome)),
             }
     }
 }

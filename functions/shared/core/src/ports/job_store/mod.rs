@@ -75,7 +75,7 @@ impl dyn JobStore + '_ {
     /// `NotFound` if the job does not exist, belongs to another owner, or has expired by `now`.
     pub async fn owned(&self, owner: &Owner, job: JobGuid, now: Timestamp) -> Result<Job, PortError> {
         let job = self.job(job).await?;
-        let expired = job.expires_at.is_some_and(|expires_at| expires_at <= now);
+        let expired = job.end().is_some_and(|end| end.expires_at <= now);
         if job.owner == *owner && !expired { Ok(job) } else { Err(PortError::NotFound) }
     }
 }

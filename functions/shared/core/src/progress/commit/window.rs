@@ -80,7 +80,7 @@ impl ConcurrencyWindow {
         if job.is_past(next.attempt) || next.tally >= job.split.tallies || !job.sends_on_commit(next.tally) {
             return Ok(());
         }
-        if job.stop.is_some() && delivery_mode != DeliveryMode::Fresh {
+        if job.is_stopped() && delivery_mode != DeliveryMode::Fresh {
             return Ok(());
         }
         let tally = self.jobs.tally(job.job_guid, next.attempt, next.tally).await?;
@@ -105,7 +105,7 @@ impl ConcurrencyWindow {
         match job.waiting_tally(half_done.number) {
             Some(number)
                 if !job.is_past(attempt)
-                    && job.stop.is_none()
+                    && !job.is_stopped()
                     && job.sends_on_commit(number)
                     && number < job.split.tallies =>
             {

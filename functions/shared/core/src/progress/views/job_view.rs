@@ -6,8 +6,7 @@ pub use rowmill_api::status::Stage;
 use rowmill_api::status::{PauseCode, PausedBy};
 
 use crate::model::job::Job;
-use crate::model::job::states::{JobOutcome, Status};
-use crate::model::tally::Counts;
+use crate::model::job::states::{JobOutcome, Phase, Status};
 use crate::ports::{JobStore, PortError};
 use crate::progress::counters::Counters;
 use crate::progress::views::view_version::version;
@@ -17,7 +16,7 @@ use crate::progress::views::view_version::version;
 /// # Errors
 /// `Unavailable`.
 pub async fn read(jobs: &dyn JobStore, job: &Job) -> Result<JobView, PortError> {
-    let counters = match job.status {
+    let counters = match job.status() {
         Status::Waiting | Status::Completed => None,
         _ => Some(Counters::read(jobs, job).await?),
     };
@@ -26,12 +25,12 @@ pub async fn read(jobs: &dyn JobStore, job: &Job) -> Result<JobView, PortError> 
 
 /// The view of a job with these counters.
 pub fn of(job: &Job, counters: Option<&Counters>) -> JobView {
-    let counts = match (job.status.is_terminal(), job.counts, counters) {
-        (true, Some(counts), _) => counts,
-        (_, _, Some(counters)) => job.merged(counters.counts()),
-        _ => job.merged(Counts::default()),
+    let (status, end) = (job.status(), job.end());
+    let counts = match end {
+        Some(end) => end.counts,
+        None => job.merged(counters.map(Counters::counts).unwrap_or_default()),
     };
-    let percent = match job.status {
+    let percent = match status {
         Status::Completed => 100,
         Status::Waiting => 0,
         _ => counters.map_or(0, |counters| counters.percent(job)),
@@ -43,8 +42,8 @@ pub fn of(job: &Job, counters: Option<&Counters>) -> JobView {
         job_type: job.job_type.clone(),
         file_guid: job.file_guid,
         priority: job.priority.into(),
-        status: job.status,
-        outcome: job.outcome,
+        status,
+        outcome: end.and_then(|end| end.outcome.clone().ok()),
         stage: stage.into(),
         message: message(job, percent),
         percent,
@@ -63,8 +62,8 @@ pub fn of(job: &Job, counters: Option<&Counters>) -> JobView {
         first_chunk_at: job.first_chunk_at,
         heartbeat_at: heartbeat.map_or(job.moved_at, |at| at.max(job.moved_at)),
         deadline_at: job.deadline_at,
-        finished_at: job.finished_at,
-        expires_at: job.expires_at,
+        finished_at: end.map(|end| end.finished_at),
+        expires_at: end.map(|end| end.expires_at),
         pause: pause(job),
         error: job.error(),
         warnings: job.warnings.clone(),
@@ -85,17 +84,15 @@ fn item_count(job: &Job, counters: Option<&Counters>) -> u64 {
 
 /// Cost of the job so far. Once an attempt has ended, the row includes its tallies.
 fn cost(job: &Job, counters: Option<&Counters>) -> Option<JobCost> {
-    let of_tallies = counters.filter(|_| !job.status.is_terminal()).map_or(Usage::NONE, Counters::usage);
+    let of_tallies = counters.filter(|_| !job.is_ended()).map_or(Usage::NONE, Counters::usage);
     let usage = job.usage + of_tallies;
     // A job of a version that did not count it.
     (!usage.is_none()).then(|| JobCost::of(&usage))
 }
 
 fn pause(job: &Job) -> Option<PauseView> {
-    if !job.is_paused() {
-        return None;
-    }
-    let reason = job.breaker_pause.as_ref().map(|pause| PauseReason {
+    let Phase::Paused(by_breaker) = &job.phase else { return None };
+    let reason = by_breaker.as_ref().map(|pause| PauseReason {
         code: PauseCode::TargetDown.into(),
         message: format!("{} ({})", pause.message, pause.code),
         since: pause.at,
@@ -105,14 +102,14 @@ fn pause(job: &Job) -> Option<PauseView> {
 }
 
 fn paused(job: &Job, percent: u8) -> String {
-    match job.breaker_pause {
+    match job.breaker_pause() {
         Some(_) => format!("Job paused, {percent}% complete: its target is down. It continues by itself"),
         None => format!("Job paused, {percent}% complete"),
     }
 }
 
 fn chunks_in_flight(job: &Job, counters: Option<&Counters>) -> u64 {
-    counters.filter(|_| !job.status.is_terminal()).map_or(0, |counters| counters.in_flight(job))
+    counters.filter(|_| !job.is_ended()).map_or(0, |counters| counters.in_flight(job))
 }
 
 fn unprocessed(job: &Job) -> Option<Unprocessed> {
@@ -121,16 +118,14 @@ fn unprocessed(job: &Job) -> Option<Unprocessed> {
 }
 
 fn stage(job: &Job, counters: Option<&Counters>) -> Stage {
-    if job.status.is_terminal() {
-        return Stage::Ended;
-    }
-    match (job.status, &job.stop) {
-        (Status::Waiting, _) => Stage::Queued,
-        (Status::Cancelling, _) | (_, Some(_)) => Stage::Stopping,
+    match &job.phase {
+        Phase::Ended(_) => Stage::Ended,
+        _ if job.status() == Status::Waiting => Stage::Queued,
+        Phase::Stopping(_) => Stage::Stopping,
         _ if job.split.done && counters.is_some_and(|all| all.counts().sum() == job.items_dispatched()) => {
             Stage::Composing
         }
-        (Status::Paused, _) => Stage::Paused,
+        Phase::Paused(_) => Stage::Paused,
         _ if !job.split.done => Stage::Splitting,
         _ if job.first_chunk_at.is_none() => Stage::Queued,
         _ => Stage::Processing,
@@ -138,17 +133,18 @@ fn stage(job: &Job, counters: Option<&Counters>) -> Stage {
 }
 
 fn message(job: &Job, percent: u8) -> String {
-    match (job.status, &job.stop) {
-        (Status::Waiting, _) => "Waiting for job to start...".to_owned(),
-        (Status::Cancelling, _) => "Job is being cancelled...".to_owned(),
-        (Status::Running | Status::Paused, Some(_)) => "Job is being stopped...".to_owned(),
-        (Status::Paused, None) => paused(job, percent),
-        (Status::Running, None) => format!("Job running, {percent}% complete..."),
-        (Status::Completed, _) if job.outcome == Some(JobOutcome::Empty) => "Job complete: nothing to do".to_owned(),
-        (Status::Completed, _) => "Job complete".to_owned(),
-        (Status::Cancelled, _) => "Job cancelled".to_owned(),
-        (Status::Failed, Some(stop)) => format!("Job failed: {}", stop.message),
-        (Status::Failed, None) => "Job failed".to_owned(),
+    match (&job.phase, job.status()) {
+        (_, Status::Waiting) => "Waiting for job to start...".to_owned(),
+        (_, Status::Cancelling) => "Job is being cancelled...".to_owned(),
+        (Phase::Stopping(_), _) => "Job is being stopped...".to_owned(),
+        (Phase::Paused(_), _) => paused(job, percent),
+        (Phase::Runnable, _) => format!("Job running, {percent}% complete..."),
+        (Phase::Ended(end), _) => match &end.outcome {
+            Ok(JobOutcome::Empty) => "Job complete: nothing to do".to_owned(),
+            Ok(_) => "Job complete".to_owned(),
+            Err(stop) if stop.is_cancel() => "Job cancelled".to_owned(),
+            Err(stop) => format!("Job failed: {}", stop.message),
+        },
     }
 }
 
@@ -171,7 +167,7 @@ mod tests {
             open: vec![Tally { usage: sends(300), ..open }],
         };
         let cost = |status, usage| {
-            let job = Job { status, usage, ..fixtures::job() };
+            let job = Job { usage, ..fixtures::job_in(status) };
             of(&job, Some(&counters)).cost.map(|cost| cost.sqs_requests)
         };
         assert_eq!(cost(Status::Running, sends(1)), Some(321));

@@ -5,35 +5,15 @@ use rowmill_core::model::job::Job;
 use rowmill_core::ports::{Attempts, Jobs, NewAttempt, PortError, RedriveError};
 
 use super::DynamoDbJobStore;
-use super::job_row::{job_item, job_key, job_of};
+use super::job_row::{job_key, job_of};
 use super::slots::{Shards, TRIES};
-use super::usage_row::{add_usage, usage_values};
-use crate::adapters::dynamodb::attributes::{number, text};
+use super::updates::{AS_SEEN, Difference};
+use crate::adapters::dynamodb::attributes::number;
 use crate::adapters::dynamodb::transact::{RowUpdate, Transacted, condition_failed, transact};
 use crate::observe::metrics::{self, Metric};
 use crate::sdk::retry::Backoff;
 
 const REDRIVING: &str = "starting the job's next attempt";
-
-/// The attributes of the job row that a redrive sets, to their values in the row of [`NewAttempt::job`]. All others that it
-/// does not remove stay unchanged, also those that a newer version may have written.
-const SET: [&str; 13] = [
-    "status",
-    "attempt",
-    "tallies",
-    "dispatched",
-    "cursorOffset",
-    "cursorRow",
-    "splitDone",
-    "atEnd",
-    "redrive",
-    "movedAt",
-    "deadlineAt",
-    "wakeShard",
-    "wakeAt",
-];
-const REMOVE: &str = "REMOVE #outcome, #leaseHolder, #leaseUntil, #stop, #composing, #recoveries, #firstChunkAt, #pausedFrom, \
-     #pausedAt, #breakerPause, #resendFrom, #finishedAt, #expiresAt";
 
 /// Meaning of a refused transaction.
 enum Refusal {
@@ -43,16 +23,13 @@ enum Refusal {
     TryIn(Shards),
 }
 
-const AS_SEEN: &str = "#status = :seenStatus AND #attempt = :seenAttempt";
-
 #[async_trait]
 impl Attempts for DynamoDbJobStore {
     async fn redrive(&self, attempt: &NewAttempt) -> Result<Job, RedriveError> {
         let seen = &attempt.seen;
-        if !seen.status.is_terminal() {
+        let Some(next) = attempt.job() else {
             return Err(RedriveError::Moved(Box::new(self.job(seen.job_guid).await?)));
-        }
-        let next = attempt.job();
+        };
         let mut shards = Shards::first(seen.job_guid, attempt.ceilings);
         // The job and three counters; then the message to the splitter.
         let ahead = Usage::of_transaction(4).with_sends(1);
@@ -114,18 +91,12 @@ impl DynamoDbJobStore {
         shards: Shards,
         usage: Usage,
     ) -> Result<TransactWriteItem, PortError> {
-        let mut next = job_item(REDRIVING, next)?;
-        let set = SET.iter().filter_map(|name| Some((format!(":{name}"), next.remove(*name)?)));
-        let mut values: Vec<_> = set.collect();
-        values.push((":seenStatus".to_owned(), text(seen.status.as_str())));
-        values.push((":seenAttempt".to_owned(), number(seen.attempt)));
-        values.push((":one".to_owned(), number(1)));
-        let of_shards = shards.attributes();
-        let set = SET.into_iter().chain(of_shards.iter().map(|(name, _)| name.as_str()));
-        let set: Vec<String> = set.map(|name| format!("#{name} = :{name}")).collect();
-        let change = format!("SET {} {REMOVE} ADD #revision :one, {}", set.join(", "), add_usage!());
-        values.extend(usage_values(usage).map(|(name, units)| (name.to_owned(), units)));
-        values.extend(of_shards.into_iter().map(|(name, shard)| (format!(":{name}"), shard)));
+        let mut difference = Difference::between(REDRIVING, seen, next)?;
+        for (name, shard) in shards.attributes() {
+            difference.set(&name, shard);
+        }
+        let (change, mut values) = difference.written(usage);
+        values.push((":seen".to_owned(), number(seen.revision)));
         let key = job_key(seen.job_guid);
         RowUpdate { table: &self.jobs_table, key, change: &change, condition: AS_SEEN }.with(REDRIVING, values)
     }

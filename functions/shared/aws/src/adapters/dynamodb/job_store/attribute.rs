@@ -1,10 +1,9 @@
 //! The stored forms of fields of the job row, for `#[serde(with)]`.
 //!
-//! `split`, `lease`, `counts` and `usage` are several attributes of the row, so they also need `flatten`. The others are one.
+//! `split`, `lease` and `usage` are several attributes of the row, so they also need `flatten`. The others are one.
 
 use rowmill_core::model::ids::RunId;
 use rowmill_core::model::job::{Lease, SplitState};
-use rowmill_core::model::tally::Counts;
 use rowmill_core::text::Position;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de, ser};
 
@@ -127,36 +126,6 @@ pub mod lease {
     pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Lease>, D::Error> {
         let Attributes { lease_holder, lease_until } = Attributes::deserialize(deserializer)?;
         Ok(lease_holder.zip(lease_until).map(|(holder, until)| Lease { holder, until }))
-    }
-}
-
-/// Counts: three attributes, or none.
-pub mod counts {
-    use super::*;
-
-    #[derive(Default, Serialize, Deserialize)]
-    struct Attributes {
-        #[serde(skip_serializing_if = "Option::is_none")]
-        succeeded: Option<u64>,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        failed: Option<u64>,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        skipped: Option<u64>,
-    }
-
-    pub fn serialize<S: Serializer>(counts: &Option<Counts>, serializer: S) -> Result<S::Ok, S::Error> {
-        let attributes = counts.map(|Counts { succeeded, failed, skipped }| Attributes {
-            succeeded: Some(succeeded),
-            failed: Some(failed),
-            skipped: Some(skipped),
-        });
-        attributes.unwrap_or_default().serialize(serializer)
-    }
-
-    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Counts>, D::Error> {
-        let Attributes { succeeded, failed, skipped } = Attributes::deserialize(deserializer)?;
-        let counts = succeeded.zip(failed).zip(skipped);
-        Ok(counts.map(|((succeeded, failed), skipped)| Counts { succeeded, failed, skipped }))
     }
 }
 

@@ -1,10 +1,9 @@
-use aws_sdk_dynamodb::types::AttributeValue;
 use jiff::Timestamp;
 use rowmill_api::cost::Usage;
 use rowmill_core::model::breaker::BreakerPause;
 use rowmill_core::model::ids::{FileGuid, JobGuid, Owner, RunId};
-use rowmill_core::model::job::states::{JobOutcome, Status};
-use rowmill_core::model::job::{Job, JobWarning, Lease, Priority, Redrive, SplitState, Stop};
+use rowmill_core::model::job::states::{JobOutcome, Phase, Status};
+use rowmill_core::model::job::{End, Job, JobWarning, Lease, Priority, Redrive, SplitState, Stop};
 use rowmill_core::model::results::Results;
 use rowmill_core::model::tally::Counts;
 use rowmill_core::ports::{PortError, WAKE_SHARDS};
@@ -49,35 +48,25 @@ struct JobRow {
     tallies_ahead: Option<u32>,
     #[serde(default, skip_serializing_if = "Option::is_none", with = "attribute::json")]
     metadata: Option<Map<String, Value>>,
-    status: Status,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    outcome: Option<JobOutcome>,
+    /// Stored as a [`PhaseRow`].
+    #[serde(skip)]
+    phase: Phase,
     attempt: u32,
     #[serde(flatten, with = "attribute::split")]
     split: SplitState,
     #[serde(flatten, with = "attribute::lease")]
     lease: Option<Lease>,
-    #[serde(default, skip_serializing_if = "Option::is_none", with = "attribute::json")]
-    stop: Option<Stop>,
-    #[serde(flatten, with = "attribute::counts")]
-    counts: Option<Counts>,
     #[serde(flatten, with = "attribute::usage")]
     usage: Usage,
     completions: u32,
     #[serde(default, skip_serializing_if = "Option::is_none", with = "attribute::json")]
     redrive: Option<Redrive>,
-    #[serde(default, skip_serializing_if = "Option::is_none", with = "attribute::json")]
-    results: Option<Results>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     composing: Option<RunId>,
     #[serde(default, skip_serializing_if = "is_zero")]
     recoveries: u32,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    paused_from: Option<Status>,
     #[serde(default, skip_serializing_if = "Option::is_none", with = "attribute::optional_millis")]
     paused_at: Option<Timestamp>,
-    #[serde(default, skip_serializing_if = "Option::is_none", with = "attribute::json")]
-    breaker_pause: Option<BreakerPause>,
     #[serde(default, skip_serializing_if = "is_zero")]
     pauses: u32,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -93,18 +82,89 @@ struct JobRow {
     #[serde(with = "attribute::millis")]
     deadline_at: Timestamp,
     #[serde(default, skip_serializing_if = "Option::is_none", with = "attribute::optional_millis")]
-    finished_at: Option<Timestamp>,
-    #[serde(default, skip_serializing_if = "Option::is_none", with = "attribute::optional_millis")]
     wake_at: Option<Timestamp>,
+    revision: u64,
+}
+
+/// The attributes that the phase is stored as. Filters, indexes and the stream read them, so each is there on its own.
+#[derive(PartialEq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct PhaseRow {
+    status: Status,
+    #[serde(default, skip_serializing_if = "Option::is_none", with = "attribute::json")]
+    stop: Option<Stop>,
+    /// The status in which it was paused, while it is paused.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    paused_from: Option<Status>,
+    #[serde(default, skip_serializing_if = "Option::is_none", with = "attribute::json")]
+    breaker_pause: Option<BreakerPause>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    outcome: Option<JobOutcome>,
+    /// Three attributes, or none.
+    #[serde(flatten)]
+    counts: Option<Counts>,
+    #[serde(default, skip_serializing_if = "Option::is_none", with = "attribute::json")]
+    results: Option<Results>,
+    #[serde(default, skip_serializing_if = "Option::is_none", with = "attribute::optional_millis")]
+    finished_at: Option<Timestamp>,
     #[serde(default, skip_serializing_if = "Option::is_none", with = "attribute::expiry")]
     expires_at: Option<Timestamp>,
-    revision: u64,
+}
+
+impl PhaseRow {
+    fn of(job: &Job) -> Self {
+        let (status, end) = (job.status(), job.end());
+        let unpaused = if job.started_at.is_none() { Status::Waiting } else { Status::Running };
+        Self {
+            status,
+            stop: job.stopped_by().cloned(),
+            paused_from: job.is_paused().then_some(unpaused),
+            breaker_pause: job.breaker_pause().cloned(),
+            outcome: end.and_then(|end| end.outcome.clone().ok()),
+            counts: end.map(|end| end.counts),
+            results: end.and_then(|end| end.results),
+            finished_at: end.map(|end| end.finished_at),
+            expires_at: end.map(|end| end.expires_at),
+        }
+    }
+
+    /// The phase, if no attribute of it is missing.
+    fn phase(&self) -> Option<Phase> {
+        let stop = self.stop.clone();
+        Some(match self.status {
+            Status::Waiting | Status::Running | Status::Cancelling => stop.map_or(Phase::Runnable, Phase::Stopping),
+            Status::Paused => Phase::Paused(self.breaker_pause.clone()),
+            Status::Completed | Status::Failed | Status::Cancelled => Phase::Ended(End {
+                outcome: match stop {
+                    Some(stop) => Err(stop),
+                    None => Ok(self.outcome?),
+                },
+                counts: self.counts?,
+                results: self.results,
+                finished_at: self.finished_at?,
+                expires_at: self.expires_at?,
+            }),
+        })
+    }
 }
 
 /// A job in the form of its row.
 #[derive(Serialize, Deserialize)]
-#[serde(transparent)]
-struct Stored(#[serde(with = "JobRow")] Job);
+struct Stored {
+    #[serde(flatten, with = "JobRow")]
+    job: Job,
+    #[serde(flatten)]
+    phase: PhaseRow,
+}
+
+impl Stored {
+    /// The job, if the attributes of its phase are exactly those that it is stored with.
+    fn job(self) -> Result<Job, String> {
+        let phase = self.phase.phase();
+        let job = phase.map(|phase| Job { phase, ..self.job }).filter(|job| PhaseRow::of(job) == self.phase);
+        job.ok_or_else(|| format!("attributes of the job row contradict each other: {:?}", self.phase))
+    }
+}
 
 fn is_zero(number: &u32) -> bool {
     *number == 0
@@ -119,7 +179,7 @@ fn is_normal(priority: &Priority) -> bool {
 /// # Errors
 /// `Invalid` if its metadata cannot be written as JSON.
 pub fn job_item(doing: &'static str, job: &Job) -> Result<Item, PortError> {
-    let mut item = to_item(doing, &Stored(job.clone()))?;
+    let mut item = to_item(doing, &Stored { job: job.clone(), phase: PhaseRow::of(job) })?;
     item.insert("row".to_owned(), text(JOB_ROW));
     if job.wake_at.is_some() {
         item.insert("wakeShard".to_owned(), number(wake_shard(job.job_guid)));
@@ -140,10 +200,11 @@ pub fn add_trace(item: &mut Item, job: &Job) {
 /// Decodes a job row.
 ///
 /// # Errors
-/// `Invalid` if it is not a job row.
+/// `Invalid` if it is not a job row, or its attributes contradict each other.
 pub fn job_of(doing: &'static str, item: Item) -> Result<Job, PortError> {
     let trace = item.get(TRACE).and_then(|trace| trace.as_s().ok()).and_then(|trace| TraceId::of_digits(trace));
-    let Stored(job) = from_item(doing, item)?;
+    let stored: Stored = from_item(doing, item)?;
+    let job = stored.job().map_err(|error| PortError::invalid(doing, error))?;
     learn(&job, trace);
     Ok(job)
 }
@@ -151,13 +212,14 @@ pub fn job_of(doing: &'static str, item: Item) -> Result<Job, PortError> {
 /// Decodes a job row from a stream record.
 ///
 /// # Errors
-/// `Invalid` if it is not a job row.
+/// `Invalid` if it is not a job row, or its attributes contradict each other.
 pub fn job_of_image(doing: &'static str, image: serde_dynamo::Item) -> Result<Job, PortError> {
     let trace = match image.get(TRACE) {
         Some(serde_dynamo::AttributeValue::S(trace)) => TraceId::of_digits(trace),
         _ => None,
     };
-    let Stored(job) = serde_dynamo::from_item(image).map_err(|error| PortError::invalid(doing, error))?;
+    let stored: Stored = serde_dynamo::from_item(image).map_err(|error| PortError::invalid(doing, error))?;
+    let job = stored.job().map_err(|error| PortError::invalid(doing, error))?;
     learn(&job, trace);
     Ok(job)
 }
@@ -165,27 +227,6 @@ pub fn job_of_image(doing: &'static str, image: serde_dynamo::Item) -> Result<Jo
 /// Remembers the trace of a job.
 fn learn(job: &Job, trace: Option<TraceId>) {
     trace::learn(job.job_guid, trace.unwrap_or_else(|| TraceId::of_job(job.job_guid)));
-}
-
-/// The stored form of a status.
-pub fn status_value(status: Status) -> AttributeValue {
-    text(status.as_str())
-}
-
-/// The stored form of a stop.
-///
-/// # Errors
-/// None in practice: every field of a stop can be written as JSON.
-pub fn stop_text(stop: &Stop) -> Result<String, serde_json::Error> {
-    serde_json::to_string(stop)
-}
-
-/// The stored form of where the results are.
-///
-/// # Errors
-/// None in practice.
-pub fn results_text(results: &Results) -> Result<String, serde_json::Error> {
-    serde_json::to_string(results)
 }
 
 /// The shard of a job in the wake index.
@@ -203,8 +244,11 @@ mod tests {
     use serde_json::json;
     use uuid::Uuid;
 
-    fn job() -> Job {
-        let at = |ms| Timestamp::from_millisecond(ms).unwrap();
+    fn at(ms: i64) -> Timestamp {
+        Timestamp::from_millisecond(ms).unwrap()
+    }
+
+    fn full() -> Job {
         Job {
             job_guid: JobGuid(Uuid::from_u128(7)),
             owner: Owner("me".into()),
@@ -218,8 +262,7 @@ mod tests {
             priority: Priority::High,
             tallies_ahead: Some(2),
             metadata: json!({"tag": ["a", 1.5]}).as_object().cloned(),
-            status: Status::Running,
-            outcome: Some(JobOutcome::Partial),
+            phase: Phase::Paused(Some(BreakerPause::after("unavailable", "it answered 503", at(9)))),
             attempt: 2,
             split: SplitState {
                 tallies: 3,
@@ -229,8 +272,6 @@ mod tests {
                 at_end: true,
             },
             lease: Some(Lease { holder: RunId::from_bytes([1; 7]), until: at(5000) }),
-            stop: Some(Stop { code: StopCode::Cancelled, message: "m".into(), row: None, offset: Some(3), at: at(12) }),
-            counts: Some(Counts { succeeded: 1, failed: 2, skipped: 3 }),
             usage: Usage::of_transaction(5).with_sends(6),
             completions: 1,
             redrive: Some(Redrive {
@@ -240,12 +281,9 @@ mod tests {
                 unprocessed_from: Some(Position { offset: 98, row: 3 }),
                 corrected: Some("results/corrected".into()),
             }),
-            results: Some(Results { attempt: 1, manifest: RunId::from_bytes([4; 7]) }),
             composing: Some(RunId::from_bytes([5; 7])),
             recoveries: 7,
-            paused_from: Some(Status::Waiting),
             paused_at: Some(at(10)),
-            breaker_pause: Some(BreakerPause::after("unavailable", "it answered 503", at(9))),
             pauses: 8,
             resend_from: Some(9),
             created_at: at(1),
@@ -253,44 +291,57 @@ mod tests {
             first_chunk_at: Some(at(8)),
             moved_at: at(3),
             deadline_at: at(4),
-            finished_at: Some(at(5)),
             wake_at: Some(at(6)),
-            expires_at: Some(at(7000)),
             revision: 11,
         }
     }
 
+    fn phases() -> Vec<Phase> {
+        let stop = |code| Stop { code, message: "m".into(), row: None, offset: Some(3), at: at(12) };
+        let ended = |outcome, results| {
+            let counts = Counts { succeeded: 1, failed: 2, skipped: 3 };
+            Phase::Ended(End { outcome, counts, results, finished_at: at(5), expires_at: at(7000) })
+        };
+        vec![
+            Phase::Runnable,
+            Phase::Paused(None),
+            Phase::Stopping(stop(StopCode::Cancelled)),
+            Phase::Stopping(stop(StopCode::SourceChanged)),
+            ended(Ok(JobOutcome::Partial), Some(Results { attempt: 2, manifest: RunId::from_bytes([4; 7]) })),
+            ended(Err(stop(StopCode::Cancelled)), None),
+            ended(Err(stop(StopCode::SourceChanged)), None),
+        ]
+    }
+
     #[test]
     fn a_job_reads_back_as_it_was_written() {
-        let full = job();
+        let full = full();
         assert_eq!(job_of("", job_item("", &full).unwrap()).unwrap(), full);
+        for (phase, started_at) in phases().into_iter().flat_map(|phase| [(phase.clone(), None), (phase, Some(at(2)))])
+        {
+            let job = Job { phase, started_at, ..full.clone() };
+            assert_eq!(job_of("", job_item("", &job).unwrap()).unwrap(), job);
+        }
         let bare = Job {
+            phase: Phase::Runnable,
             file_guid: None,
             is_stored: false,
             warnings: Vec::new(),
-            results: None,
             composing: None,
             max_concurrency: None,
             priority: Priority::Normal,
             tallies_ahead: None,
             metadata: None,
-            outcome: None,
             lease: None,
-            stop: None,
-            counts: None,
             usage: Usage::NONE,
             redrive: None,
             recoveries: 0,
-            paused_from: None,
             paused_at: None,
-            breaker_pause: None,
             pauses: 0,
             resend_from: None,
             started_at: None,
             first_chunk_at: None,
-            finished_at: None,
             wake_at: None,
-            expires_at: None,
             ..full
         };
         let item = job_item("", &bare).unwrap();
@@ -301,15 +352,33 @@ mod tests {
 
     #[test]
     fn an_attribute_of_a_newer_version_is_ignored() {
-        let mut item = job_item("", &job()).unwrap();
+        let mut item = job_item("", &full()).unwrap();
         item.insert("madeUp".into(), number(1));
         assert!(job_of("", item).is_ok());
     }
 
     #[test]
     fn a_row_that_is_not_a_job_is_invalid() {
-        let mut item = job_item("", &job()).unwrap();
+        let mut item = job_item("", &full()).unwrap();
         item.remove("status");
         assert!(matches!(job_of("reading the job", item), Err(PortError::Invalid { .. })));
+    }
+
+    #[test]
+    fn a_row_whose_attributes_contradict_each_other_is_invalid() {
+        let rows: Vec<_> = phases().into_iter().map(|phase| job_item("", &Job { phase, ..full() }).unwrap()).collect();
+        for (row, other) in rows.iter().flat_map(|row| rows.iter().map(move |other| (row, other))) {
+            let mut mixed = row.clone();
+            mixed.insert("status".to_owned(), other["status"].clone());
+            assert_eq!(job_of("", mixed.clone()).is_ok(), mixed == *row, "{mixed:?}");
+        }
+        for name in ["outcome", "pausedFrom", "succeeded", "failed", "skipped", "finishedAt", "expiresAt"] {
+            let mut with: Vec<_> = rows.iter().filter(|row| row.contains_key(name)).cloned().collect();
+            assert!(!with.is_empty(), "{name}");
+            for row in &mut with {
+                row.remove(name);
+                assert!(matches!(job_of("", row.clone()), Err(PortError::Invalid { .. })), "{name}");
+            }
+        }
     }
 }

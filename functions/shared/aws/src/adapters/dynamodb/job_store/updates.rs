@@ -1,3 +1,4 @@
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -9,11 +10,14 @@ use rowmill_core::ports::{PortError, UpdateAnswer, Updates};
 use super::DynamoDbJobStore;
 use super::job_row::{JOB_ROW, job_item, job_of};
 use super::usage_row::{add_usage, usage_values};
-use crate::adapters::dynamodb::attributes::{Item, number, text};
+use crate::adapters::dynamodb::attributes::{number, text};
 use crate::adapters::dynamodb::write::{Update, Written};
 use crate::observe::metrics::{self, Metric};
 
 const DOING: &str = "updating the job";
+
+/// Nobody has written the row since it was seen.
+pub const AS_SEEN: &str = "#revision = :seen";
 
 /// How many of the last writes can be recognised. A write that is sent again after more than these is refused; all transitions but
 /// an owner's pause and a claim recognise their own effect then.
@@ -25,21 +29,11 @@ impl Updates for DynamoDbJobStore {
         let share = self.share(Usage::of_row_writes(1) + ahead);
         // The SDK sends a request again whose reply it has not got: its condition fails then, but the token is in the row.
         let (place, token) = (format!("write{}", seen.revision % WRITES_KEPT), text(fastrand::u64(..)));
-        let mut difference = Difference::between(&job_item(DOING, seen)?, job_item(DOING, next)?);
+        let mut difference = Difference::between(DOING, seen, next)?;
         difference.set(&place, token.clone());
-        let values = difference.values.into_iter();
-        let values = values.chain([(":one".to_owned(), number(1)), (":seen".to_owned(), number(seen.revision))]);
-        let values = values.chain(usage_values(share).map(|(name, units)| (name.to_owned(), units)));
-        let update = Update {
-            doing: DOING,
-            change: &format!(
-                "SET {}{} ADD #revision :one, {}",
-                difference.set.join(", "),
-                difference.remove,
-                add_usage!()
-            ),
-            condition: "#revision = :seen",
-        };
+        let (change, mut values) = difference.written(share);
+        values.push((":seen".to_owned(), number(seen.revision)));
+        let update = Update { doing: DOING, change: &change, condition: AS_SEEN };
         match update.apply(self.update_row(seen.job_guid, JOB_ROW), values).await? {
             Written::Applied(row) => {
                 measure(seen, next);
@@ -60,31 +54,44 @@ impl Updates for DynamoDbJobStore {
 /// What two rows differ in, as parts of an update expression. Attributes that are in neither of them stay as they are: the
 /// trace, the shards, the tokens of other writes, and those of another version.
 #[derive(Default)]
-struct Difference {
+pub struct Difference {
     set: Vec<String>,
-    remove: String,
+    /// The attributes to remove.
+    pub gone: BTreeSet<String>,
     values: Vec<(String, AttributeValue)>,
 }
 
 impl Difference {
-    fn between(seen: &Item, next: Item) -> Self {
-        let mut difference = Self::default();
-        let gone: Vec<String> =
-            seen.keys().filter(|name| !next.contains_key(*name)).map(|name| format!("#{name}")).collect();
-        if !gone.is_empty() {
-            difference.remove = format!(" REMOVE {}", gone.join(", "));
-        }
+    /// Without usage and revision: each write adds to them, whatever they are by then.
+    ///
+    /// # Errors
+    /// As [`job_item`].
+    pub fn between(doing: &'static str, seen: &Job, next: &Job) -> Result<Self, PortError> {
+        let next = Job { usage: seen.usage, revision: seen.revision, ..next.clone() };
+        let (seen, next) = (job_item(doing, seen)?, job_item(doing, &next)?);
+        let gone = seen.keys().filter(|name| !next.contains_key(*name)).cloned().collect();
+        let mut difference = Self { gone, ..Self::default() };
         for (name, value) in next {
             if seen.get(&name) != Some(&value) {
                 difference.set(&name, value);
             }
         }
-        difference
+        Ok(difference)
     }
 
-    fn set(&mut self, name: &str, value: AttributeValue) {
+    pub fn set(&mut self, name: &str, value: AttributeValue) {
         self.set.push(format!("#{name} = :{name}"));
         self.values.push((format!(":{name}"), value));
+    }
+
+    /// The update expression with its values. The write adds this usage, and 1 to the revision.
+    pub fn written(mut self, usage: Usage) -> (String, Vec<(String, AttributeValue)>) {
+        let gone: Vec<String> = self.gone.iter().map(|name| format!("#{name}")).collect();
+        let remove = if gone.is_empty() { String::new() } else { format!(" REMOVE {}", gone.join(", ")) };
+        let change = format!("SET {}{remove} ADD #revision :one, {}", self.set.join(", "), add_usage!());
+        self.values.push((":one".to_owned(), number(1)));
+        self.values.extend(usage_values(usage).map(|(name, units)| (name.to_owned(), units)));
+        (change, self.values)
     }
 }
 
