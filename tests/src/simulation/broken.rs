@@ -55,7 +55,8 @@ pub enum Broken {
 /// The row as an invocation of `process-items` takes it that lacks one of its checks.
 pub(super) fn unchecked(broken: Broken, attempt: u32, row: Job) -> Job {
     match broken {
-        Broken::ProcessPaused if row.is_paused() => Job { phase: Phase::Runnable, ..row },
+        // The messages that it takes are from before the pause.
+        Broken::ProcessPaused if row.is_paused() => Job { phase: Phase::Runnable, pauses: 0, ..row },
         Broken::NextTallyForgotten => Job { tallies_ahead: None, ..row },
         Broken::ProcessPast if row.is_past(attempt) => Job { phase: Phase::Runnable, attempt, ..row },
         _ => row,

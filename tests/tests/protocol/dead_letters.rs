@@ -77,34 +77,17 @@ async fn a_dead_letter_of_a_split_from_before_a_resume_does_not_stop_the_job() {
 }
 
 #[tokio::test]
-async fn an_isolated_chunk_is_not_given_up_in_a_pause_nor_right_after_the_resume_that_sent_it_again() {
-    let world = World::new(chunks_of(9));
-    let (job, split) = created(&world, 9).await;
-    world.splitter.split(&split, world.deadline()).await.unwrap();
-    let settle = async |message| world.dead_letters.settle("letter", &DeadMessage::Chunk(message)).await;
-    assert_eq!(settle(world.chunks.take().remove(0)).await.unwrap(), DeadLetterEnd::Isolated);
-    let isolated = world.isolated.take().remove(0);
-    world.clock.advance(world.limits.patience);
-    world.pause(job).await;
-    assert_eq!(settle(isolated.clone()).await.unwrap(), DeadLetterEnd::Obsolete, "a resume sends it again");
-    world.resume(job).await;
-    assert!(settle(isolated).await.is_err(), "its new message has not had its time");
-    world.run().await;
-    assert_eq!((world.show(job).await.status, world.show(job).await.items_succeeded), (Status::Completed, 9));
-}
-
-#[tokio::test]
-async fn a_dead_letter_of_a_chunk_from_before_a_resume_is_obsolete() {
-    let world = World::new(chunks_of(1));
-    let (job, split) = created(&world, 9).await;
+async fn a_dead_letter_of_a_chunk_from_before_a_pause_is_obsolete_in_it_and_after_it() {
+    let (world, job, split) = created(1, 9).await;
     world.splitter.split(&split, world.deadline()).await.unwrap();
     let before = DeadMessage::Chunk(world.chunks.take().remove(0));
+    let settle = async || world.dead_letters.settle("letter", &before).await.unwrap();
     world.pause(job).await;
+    assert_eq!(settle().await, DeadLetterEnd::Obsolete, "a resume sends it again");
     world.resume(job).await;
-    assert_eq!(world.dead_letters.settle("letter", &before).await.unwrap(), DeadLetterEnd::Obsolete);
+    assert_eq!(settle().await, DeadLetterEnd::Obsolete);
     assert!(world.isolated.take().is_empty(), "the resend sends the chunk");
-    world.run().await;
-    assert_eq!((world.show(job).await.status, world.show(job).await.items_succeeded), (Status::Completed, 9));
+    assert_eq!(world.completed(job).await, 9);
 }
 
 #[test]

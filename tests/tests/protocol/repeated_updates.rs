@@ -2,16 +2,17 @@
 
 use std::time::Duration;
 
+use acceptance::files;
 use acceptance::world::{World, change};
 use rowmill_core::model::ids::RunId;
-use rowmill_core::model::job::states::{Phase, Status};
+use rowmill_core::model::job::states::Phase;
 use rowmill_core::model::job::{Job, Lease, Stop, StopCode};
 use rowmill_core::model::tally::{Committed, Counts, Mark, MarkKind};
 use rowmill_core::ports::{Clock, Jobs, Tallies};
 use rowmill_core::progress::update::{take_lease, update_job};
 use serde_json::json;
 
-use crate::split;
+use crate::{chunks_of, split};
 
 const LATE: RunId = RunId::from_bytes([1; RunId::BYTES]);
 const OTHER: RunId = RunId::from_bytes([2; RunId::BYTES]);
@@ -43,6 +44,22 @@ async fn a_transition_does_not_start_from_a_later_attempt_than_that_of_its_run()
     let stop = Stop::because(StopCode::AuditFailed, "the counts differ", world.clock.now());
     let stopped = update_job(&*world.jobs, &job, |job| job.stop(&stop)).await.unwrap();
     assert!(stopped.done().is_err());
+}
+
+#[tokio::test]
+async fn a_run_that_recognises_its_own_commit_sends_the_chunk_that_waits_for_it() {
+    let world = World::new(chunks_of(1));
+    let file = world.store_csv(files::plain_csv(3)).await;
+    let job = world.create_with(file, json!({ "maxConcurrency": 1 })).await;
+    world.split().await;
+    let message = world.chunks.take().remove(0);
+    let committer = &world.processor.committer;
+    let (mark, counts) = (Mark { kind: MarkKind::Clean, run: LATE }, Counts { succeeded: 1, ..Counts::default() });
+    let lost = [committer.commit_of(&message, mark, counts)];
+    world.jobs.commit(job.job_guid, &lost).await.unwrap();
+    let again = committer.commit(&message, mark, counts).await.unwrap();
+    assert!(matches!(again, Committed::WonBefore(_)), "{again:?}");
+    assert_eq!(world.chunks.take().len(), 1);
 }
 
 #[tokio::test]

@@ -44,7 +44,11 @@ impl Sweeper {
         }
         let (totals, mut closed) = (self.readable_totals(job).await?, 0);
         for number in (0..job.split.tallies).filter(|number| !totals.closed.contains(number)) {
-            match self.steps.committer.close_without_rest(job, number).await {
+            let close = async {
+                let tally = self.jobs.tally(job.job_guid, job.attempt, number).await?;
+                self.steps.committer.close_without_rest(job, &[tally]).await
+            };
+            match close.await {
                 Err(PortError::Invalid { .. } | PortError::NotFound) => {}
                 end => {
                     end?;

@@ -20,6 +20,9 @@ use crate::chunks_of;
 /// Damages a row.
 type Edit<T> = fn(&mut T);
 
+/// What is damaged, where it is, the damage, and what the audit says.
+type Damage<P, T> = (&'static str, P, Edit<T>, AuditCode);
+
 fn end(job: &mut Job) -> &mut End {
     let Phase::Ended(end) = &mut job.phase else { panic!("it has not ended") };
     end
@@ -92,7 +95,7 @@ impl Damaged {
 #[tokio::test]
 async fn damage_to_a_tally_is_named() {
     use AuditCode::{ChunkIndexDiffers, MarkMissing, MarkSurplus, TallyDiffers, TallyOpen};
-    let edits: [(&str, (u32, u32), Edit<Tally>, AuditCode, Option<u8>); 9] = [
+    let edits: [Damage<(u32, u32), Tally>; 9] = [
         (
             "a count",
             (1, 1),
@@ -101,32 +104,25 @@ async fn damage_to_a_tally_is_named() {
                 tally.counts.failed += 1;
             },
             TallyDiffers,
-            None,
         ),
-        ("a count that is too low", (1, 1), |tally| tally.counts.succeeded -= 1, TallyDiffers, None),
-        ("the bytes", (1, 1), |tally| tally.bytes += 1, TallyDiffers, None),
-        ("a mark", (2, 0), |tally| tally.marks[1] = None, MarkMissing, Some(1)),
-        ("a mark of an earlier attempt", (1, 0), |tally| tally.marks[0] = None, TallyDiffers, None),
-        ("a mark without a chunk", (1, 1), |tally| tally.marks[60] = tally.marks[0], MarkSurplus, None),
-        ("the number of commits", (1, 1), |tally| tally.done -= 1, TallyOpen, None),
+        ("a count that is too low", (1, 1), |tally| tally.counts.succeeded -= 1, TallyDiffers),
+        ("the bytes", (1, 1), |tally| tally.bytes += 1, TallyDiffers),
+        ("a mark", (2, 0), |tally| tally.marks[1] = None, MarkMissing),
+        ("a mark of an earlier attempt", (1, 0), |tally| tally.marks[0] = None, TallyDiffers),
+        ("a mark without a chunk", (1, 1), |tally| tally.marks[60] = tally.marks[0], MarkSurplus),
+        ("the number of commits", (1, 1), |tally| tally.done -= 1, TallyOpen),
         (
             "a chunk too many",
             (1, 1),
             |tally| (tally.expected, tally.done) = (tally.expected + 1, tally.done + 1),
             ChunkIndexDiffers,
-            None,
         ),
-        (
-            "the kind of a mark",
-            (1, 0),
-            |tally| tally.marks[1].as_mut().unwrap().kind = MarkKind::Clean,
-            TallyDiffers,
-            None,
-        ),
+        ("the kind of a mark", (1, 0), |tally| tally.marks[1].as_mut().unwrap().kind = MarkKind::Clean, TallyDiffers),
     ];
-    for (what, (attempt, number), edit, code, chunk) in edits {
+    for (what, (attempt, number), edit, code) in edits {
         let wrong = Damaged::new().await;
         wrong.tally(attempt, number, edit);
+        let chunk = (code == MarkMissing).then_some(1);
         wrong.names(what, code, attempt, Some(number), chunk).await;
     }
 
@@ -187,7 +183,7 @@ async fn a_chunk_that_is_lost_or_is_there_twice_is_named() {
 async fn damage_to_a_run_output_is_named() {
     use AuditCode::{RunOutputDiffers, TallyDiffers};
     // Row 2 failed in chunk 1, row 66 in chunk 1 of the second tally; rows 4 and 70 failed again in the redrive.
-    let edits: [(&str, (u32, u32, u8), Edit<RunOutput>, AuditCode); 5] = [
+    let edits: [Damage<(u32, u32, u8), RunOutput>; 5] = [
         ("a failed row", (1, 1, 1), |output| output.failed.clear(), TallyDiffers),
         ("a failed row twice", (1, 0, 1), |output| output.failed.push(output.failed[0].clone()), RunOutputDiffers),
         ("a row of another chunk", (1, 0, 1), |output| output.failed[0].row = 9, RunOutputDiffers),
