@@ -114,7 +114,7 @@ async fn the_chunks_of_a_stopped_job_are_skipped_in_one_write() {
     world.faults.plan(NEVER, Death::Before);
     let ends = world.try_process_together(&fresh(&chunks[..10])).await;
     assert!(ends.iter().all(is_committed));
-    assert_eq!(world.faults.calls(), 2, "one read of the job and one write");
+    assert_eq!(world.faults.calls(), 12, "one read of the job, one of each checkpoint, and one write");
     assert_eq!(world.jobs.tally(job, 1, 0).await.unwrap().counts.skipped, 10);
 }
 
