@@ -68,10 +68,13 @@ pub fn of(protocol: &Protocol) -> Vec<Property<Protocol>> {
             rows.job.status == Status::Cancelled && rows.job.counts.succeeded > 0 && rows.job.counts.skipped > 0
         }));
     }
-    if protocol.budget.holds > 0 {
+    // An early sweep is wrong about its job, and may send any chunk once more.
+    if protocol.budget.holds > 0 && protocol.budget.early_sweeps == 0 {
         properties.push(Property::always(NOT_TWICE, |_, state: &State| {
             state.running().all(|(chunk, old)| !old || !state.running().any(|other| other == (chunk, false)))
         }));
+    }
+    if protocol.budget.holds > 0 {
         properties.push(Property::sometimes("a resumed job completes", |_, State { rows, .. }| {
             rows.job.pauses > 1 && rows.job.status == Status::Completed
         }));
