@@ -7,24 +7,27 @@ use std::time::Duration;
 use cancel_job::cancel::Canceller;
 use cancel_job::pause::Pauser;
 use complete_job::complete::Completer;
-use create_job::create::Creator;
+use complete_job::limits::CompleteLimits;
+use create_job::create::{CreateLimits, Creator};
+use dead_letter::limits::DeadLetterLimits;
 use dead_letter::settle::DeadLetters;
 use jiff::Timestamp;
 use process_items::process::ChunkProcessor;
 use process_items::run::RunLimits;
-use redrive_job::redrive::Redriver;
+use redrive_job::redrive::{RedriveLimits, Redriver};
 use rowmill_api::owner_priorities::OwnerPriorities;
 use rowmill_core::in_memory::{
     InMemoryBreakers, InMemoryJobStore, InMemoryObjects, InMemoryQuotas, InMemoryRecordStore, InMemoryUploadStore,
 };
 use rowmill_core::job_types::JobTypes;
-use rowmill_core::model::job::Priority;
+use rowmill_core::model::job::{LEASE_MARGIN, Priority};
 use rowmill_core::ports::processor::JobType;
 use rowmill_core::sending::priority_router::PriorityRouter;
 use rowmill_core::text::ChunkLimits;
-use rowmill_settings::{Deadlines, Recovery};
-use split_job::split::Splitter;
-use sweep::sweep::Sweeper;
+use rowmill_core::wiring::{ChunkQueues, Port, Ports};
+use rowmill_settings::{Deadlines, Recovery, StopGrace, TimeLimits};
+use split_job::split::{SplitLimits, Splitter};
+use sweep::sweep::{SweepLimits, Sweeper};
 
 use super::batches::{Holds, ITEM_TIMEOUT, SimulatedBatches};
 use super::broken::Broken;
@@ -35,10 +38,10 @@ use super::gate_objects::{GatedObjects, GatedUploads};
 use super::hub::Hub;
 use super::invariants::Invariants;
 use super::items::Simulated;
-use super::plan::{BACKOFF_MAX, GRACE, LEASE, MARGIN, PATIENCE, Plan, SWEEP_TIME, visibility};
+use super::plan::{BACKOFF_MAX, GRACE, LEASE, MARGIN, PATIENCE, Plan, SWEEP_TIME, TIMEOUT, visibility};
 use super::queues::{QueueLimits, QueueName, Queues};
 use super::trace::Trace;
-use crate::use_cases::{Limits, Ports, UseCases};
+use crate::use_cases::{Limits, UseCases};
 
 /// Three days, so that only jobs with a deadline of their own end by it.
 const DEADLINE_SECONDS: u64 = 3 * 86_400;
@@ -99,38 +102,41 @@ impl World {
             invariants: invariants.clone(),
             limits: plan.breaker,
         };
+        let items = PriorityRouter {
+            high: port(QueueName::Items(high)),
+            normal: port(QueueName::Items(Priority::Normal)),
+            low: Some(port(QueueName::Items(Priority::Low))),
+        };
+        let splits = PriorityRouter {
+            high: port(QueueName::Splits(Priority::High)),
+            normal: port(QueueName::Splits(Priority::Normal)),
+            low: None,
+        };
+        let (lanes, isolated) = (port(QueueName::Lanes), port(QueueName::Isolate));
+        let chunks = ChunkQueues::new(&plan.type_limits, lanes, items, isolated);
         let ports = Ports {
-            jobs: jobs.clone(),
-            breakers: Arc::new(breakers),
-            outstanding: Arc::new(InMemoryQuotas::default()),
-            uploads: Arc::new(GatedUploads { store: upload_rows.clone(), hub: hub.clone() }),
-            records: Arc::new(InMemoryRecordStore::default()),
-            objects: objects.clone(),
-            multipart: objects,
-            transfers: bucket.clone(),
-            splits: Arc::new(PriorityRouter {
-                high: port(QueueName::Splits(Priority::High)),
-                normal: port(QueueName::Splits(Priority::Normal)),
-                low: None,
-            }),
-            chunks: Arc::new(PriorityRouter {
-                high: port(QueueName::Items(high)),
-                normal: port(QueueName::Items(Priority::Normal)),
-                low: Some(port(QueueName::Items(Priority::Low))),
-            }),
-            isolated: port(QueueName::Isolate),
-            lanes: port(QueueName::Lanes),
-            lane_deliveries: queues.lane_deliveries(&hub),
-            completions: port(QueueName::Completions),
-            batches: Arc::new(SimulatedBatches { hub: hub.clone(), holds: holds.clone() }),
-            clock: Arc::new(VirtualClock(hub.clone())),
-            entropy: Arc::new(SeededEntropy::new(seed)),
+            jobs: Port::given(jobs.clone()),
+            breakers: Port::given(Arc::new(breakers)),
+            outstanding: Port::given(Arc::new(InMemoryQuotas::default())),
+            uploads: Port::given(Arc::new(GatedUploads { store: upload_rows.clone(), hub: hub.clone() })),
+            records: Port::given(Arc::new(InMemoryRecordStore::default())),
+            objects: Port::given(objects.clone()),
+            multipart: Port::given(objects),
+            transfers: Port::given(bucket.clone()),
+            splits: Port::given(Arc::new(splits)),
+            chunks: Port::given(Arc::new(chunks)),
+            lane_deliveries: Port::given(queues.lane_deliveries(&hub)),
+            completions: Port::given(port(QueueName::Completions)),
+            batches: Port::given(Arc::new(SimulatedBatches { hub: hub.clone(), holds: holds.clone() })),
+            clock: Port::given(Arc::new(VirtualClock(hub.clone()))),
+            entropy: Port::given(Arc::new(SeededEntropy::new(seed))),
+            type_limits: plan.type_limits.clone(),
+            ..Ports::default()
         };
         let simulated =
             Simulated::new(hub.clone(), invariants.clone(), plan.items, holds.clone(), plan.outage_from(began));
         let job_types = JobTypes::of([Arc::new(simulated.laned()) as Arc<dyn JobType>, Arc::new(simulated)]);
-        let use_cases =
-            UseCases { ports, limits: limits(plan, broken), job_types, type_limits: plan.type_limits.clone() };
+        let use_cases = UseCases { ports, limits: limits(plan, broken), job_types };
         Self {
             creator: Arc::new(Creator { owner_priorities: every_priority(), ..use_cases.creator() }),
             canceller: Arc::new(use_cases.canceller()),
@@ -163,14 +169,34 @@ fn every_priority() -> OwnerPriorities {
 
 /// The limits of a seed. Times are shorter and sizes smaller than in the deployed system, so that a short run meets them.
 fn limits(plan: &Plan, broken: Broken) -> Limits {
+    let Plan { ceilings, breaker, .. } = *plan;
+    let recovery = Recovery { stale: plan.stale };
+    let deadlines = Deadlines { default_seconds: DEADLINE_SECONDS, maximum_seconds: DEADLINE_SECONDS };
+    let times = TimeLimits {
+        split: LEASE.saturating_sub(MARGIN),
+        complete: TIMEOUT,
+        dead_letter: LEASE.saturating_sub(LEASE_MARGIN),
+        ..TimeLimits::default()
+    };
+    let resend_after = if broken == Broken::ResendsAtOnce { Duration::ZERO } else { GRACE };
+    let of_tests = Limits::default();
     Limits {
-        chunks: ChunkLimits { max_items: plan.chunk_items, max_bytes: 1 << 16, max_record_bytes: 1 << 16 },
-        tallies_ahead: plan.tallies_ahead,
-        ceilings: plan.ceilings,
-        deadlines: Deadlines { default_seconds: DEADLINE_SECONDS, maximum_seconds: DEADLINE_SECONDS },
-        lease: LEASE,
-        margin: MARGIN,
-        range_bytes: plan.range_bytes,
+        create: CreateLimits {
+            chunks: ChunkLimits { max_items: plan.chunk_items, max_bytes: 1 << 16, max_record_bytes: 1 << 16 },
+            tallies_ahead_min: plan.tallies_ahead,
+            ceilings,
+            deadlines,
+            recovery,
+            ..of_tests.create
+        },
+        redrive: RedriveLimits { ceilings, deadlines, recovery, ..of_tests.redrive },
+        split: SplitLimits {
+            range_bytes: plan.range_bytes,
+            times,
+            margin: MARGIN,
+            stop: StopGrace { grace: resend_after },
+            ..of_tests.split
+        },
         run: RunLimits {
             transient_retries: plan.transient_retries,
             backoff: Duration::from_millis(100),
@@ -179,17 +205,23 @@ fn limits(plan: &Plan, broken: Broken) -> Limits {
             passed_over_max: plan.passed_over_max,
             output_max_bytes: 1 << 20,
         },
-        part_bytes: 100,
-        patience: PATIENCE,
-        completion_patience: visibility(QueueName::Completions) + LEASE,
-        breaker: plan.breaker,
-        recovery: Recovery { stale: plan.stale },
-        grace: GRACE,
-        resend_after: if broken == Broken::ResendsAtOnce { Duration::ZERO } else { GRACE },
-        sweep_jobs_max: plan.sweep_jobs_max,
-        sweep_time: SWEEP_TIME,
-        tallies_max: plan.tallies_max,
-        backoff_max: BACKOFF_MAX,
-        ..Limits::default()
+        breaker,
+        complete: CompleteLimits {
+            // The margin is a share of the time limit.
+            times: TimeLimits { complete: 4 * MARGIN, ..times },
+            part_bytes: 100,
+            ..of_tests.complete
+        },
+        dead_letter: DeadLetterLimits { times, recovery: Recovery { stale: PATIENCE }, ..of_tests.dead_letter },
+        sweep: SweepLimits {
+            recovery,
+            stop: StopGrace { grace: GRACE },
+            jobs_max: plan.sweep_jobs_max,
+            time: SWEEP_TIME,
+            tallies_max: plan.tallies_max,
+            backoff_max: BACKOFF_MAX,
+            ..of_tests.sweep
+        },
+        ..of_tests
     }
 }

@@ -29,7 +29,7 @@ struct Queued {
 impl World {
     /// Takes the first message off the jobs queue and runs it; the queue's other messages are lost.
     pub async fn split(&self) -> SplitEnd {
-        self.split_within(self.limits.lease).await
+        self.split_within(self.limits.split.lease()).await
     }
 
     /// As [`split`](Self::split), with this much time. With less than the splitter's margin it hands over after a tally.
@@ -149,7 +149,7 @@ impl World {
 
     fn restart_after_crash(&self) {
         assert!(self.faults.revive(), "only a crashed process fails");
-        self.clock.advance(self.limits.lease);
+        self.clock.advance(self.limits.split.lease());
     }
 
     /// As [`run`](Self::run); a chunk that fails three times becomes a dead letter, which is settled. Between two deliveries
@@ -161,7 +161,7 @@ impl World {
             for message in queued.chunks {
                 let mut receives = 0;
                 while self.try_process(&message, receives > 0).await.is_err() {
-                    self.clock.advance(self.limits.lease);
+                    self.clock.advance(self.limits.split.lease());
                     receives += 1;
                     if receives == MAX_RECEIVES {
                         letters += 1;

@@ -6,10 +6,12 @@ use rowmill_core::in_memory::{
     CountingEntropy, InMemoryBreakers, InMemoryDeliveries, InMemoryJobStore, InMemoryObjects, InMemoryQueue,
     InMemoryQuotas, InMemoryRecordStore, InMemoryUploadStore, InlineBatchRunner, ManualClock,
 };
+use rowmill_core::model::lanes::JobTypeLimits;
 use rowmill_core::model::messages::{ChunkMessage, CompletionMessage, SplitMessage};
+use rowmill_core::wiring::{Port, Ports};
 
 use crate::faults::{CrashingPort, Faults};
-use crate::use_cases::Ports;
+use crate::use_cases::without_priorities;
 
 #[derive(Default)]
 pub struct Doubles {
@@ -32,42 +34,44 @@ pub struct Doubles {
 }
 
 impl Doubles {
-    pub fn ports(&self) -> Ports {
+    pub fn ports(&self, type_limits: &JobTypeLimits) -> Ports {
+        let (lanes, chunks, isolated) = (self.lanes.clone(), self.chunks.clone(), self.isolated.clone());
         Ports {
-            jobs: self.jobs.clone(),
-            uploads: self.upload_rows.clone(),
-            breakers: self.breakers.clone(),
-            outstanding: self.quotas.clone(),
-            records: self.records.clone(),
-            objects: self.objects.clone(),
-            multipart: self.objects.clone(),
-            transfers: self.objects.clone(),
-            splits: self.splits.clone(),
-            chunks: self.chunks.clone(),
-            isolated: self.isolated.clone(),
-            lanes: self.lanes.clone(),
-            lane_deliveries: self.lane_deliveries.clone(),
-            completions: self.completions.clone(),
-            batches: Arc::new(InlineBatchRunner),
-            clock: self.clock.clone(),
-            entropy: self.entropy.clone(),
+            jobs: Port::given(self.jobs.clone()),
+            uploads: Port::given(self.upload_rows.clone()),
+            breakers: Port::given(self.breakers.clone()),
+            outstanding: Port::given(self.quotas.clone()),
+            records: Port::given(self.records.clone()),
+            objects: Port::given(self.objects.clone()),
+            multipart: Port::given(self.objects.clone()),
+            transfers: Port::given(self.objects.clone()),
+            splits: Port::given(self.splits.clone()),
+            chunks: without_priorities(type_limits, lanes, chunks, isolated),
+            lane_deliveries: Port::given(self.lane_deliveries.clone()),
+            completions: Port::given(self.completions.clone()),
+            batches: Port::given(Arc::new(InlineBatchRunner)),
+            clock: Port::given(self.clock.clone()),
+            entropy: Port::given(self.entropy.clone()),
+            type_limits: type_limits.clone(),
+            ..Ports::default()
         }
     }
 
     /// The ports of the functions behind the queues: each call can crash.
-    pub fn crashing(&self, faults: &Arc<Faults>) -> Ports {
+    pub fn crashing(&self, type_limits: &JobTypeLimits, faults: &Arc<Faults>) -> Ports {
         let objects = CrashingPort::new(self.objects.clone(), faults);
+        let lanes = CrashingPort::new(self.lanes.clone(), faults);
+        let chunks = CrashingPort::new(self.chunks.clone(), faults);
+        let isolated = CrashingPort::new(self.isolated.clone(), faults);
         Ports {
-            jobs: CrashingPort::new(self.jobs.clone(), faults),
-            breakers: CrashingPort::new(self.breakers.clone(), faults),
-            objects: objects.clone(),
-            multipart: objects,
-            splits: CrashingPort::new(self.splits.clone(), faults),
-            chunks: CrashingPort::new(self.chunks.clone(), faults),
-            isolated: CrashingPort::new(self.isolated.clone(), faults),
-            lanes: CrashingPort::new(self.lanes.clone(), faults),
-            completions: CrashingPort::new(self.completions.clone(), faults),
-            ..self.ports()
+            jobs: Port::given(CrashingPort::new(self.jobs.clone(), faults)),
+            breakers: Port::given(CrashingPort::new(self.breakers.clone(), faults)),
+            objects: Port::given(objects.clone()),
+            multipart: Port::given(objects),
+            splits: Port::given(CrashingPort::new(self.splits.clone(), faults)),
+            chunks: without_priorities(type_limits, lanes, chunks, isolated),
+            completions: Port::given(CrashingPort::new(self.completions.clone(), faults)),
+            ..self.ports(type_limits)
         }
     }
 }

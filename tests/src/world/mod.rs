@@ -18,6 +18,7 @@ use create_job::create::{CreateJobError, Creator};
 use create_job::request::CreateJobRequest;
 use dead_letter::settle::DeadLetters;
 use jiff::Timestamp;
+use job_status::handler::JobPages;
 use job_status::items::ItemPages;
 use job_status::results::JobResults;
 use process_items::process::ChunkProcessor;
@@ -32,6 +33,7 @@ use rowmill_core::ports::processor::JobType;
 use rowmill_core::ports::{Clock, JobStore, RecordStore};
 use rowmill_core::progress::update::update_job;
 use rowmill_core::progress::views::job_reader::JobReader;
+use rowmill_core::wiring::{Port, Ports};
 use serde_json::{Value, json};
 use split_job::split::Splitter;
 use sweep::sweep::Sweeper;
@@ -41,7 +43,7 @@ pub use doubles::Doubles;
 pub use plain_type::plain_type;
 
 use crate::faults::{CrashingPort, Faults};
-use crate::use_cases::{Limits, Ports, UseCases};
+use crate::use_cases::{Limits, UseCases};
 
 /// The whole pipeline over [`Doubles`].
 pub struct World {
@@ -86,38 +88,39 @@ impl World {
 
     /// A world with one more job type, which may use the world's clock.
     pub fn with_job_type(limits: Limits, job_type: impl FnOnce(&Arc<ManualClock>) -> Option<Arc<dyn JobType>>) -> Self {
-        Self::with(limits, JobTypeLimits::default(), job_type)
+        Self::with(limits, &JobTypeLimits::default(), job_type)
     }
 
     /// A world whose job types have limits of their own: the text of the parameter `JobTypes`.
     pub fn with_type_limits(limits: Limits, job_types: &str) -> Self {
-        Self::with(limits, JobTypeLimits::parse(job_types).expect("valid limits"), |_| None)
+        Self::with(limits, &JobTypeLimits::parse(job_types).expect("valid limits"), |_| None)
     }
 
     fn with(
         limits: Limits,
-        type_limits: JobTypeLimits,
+        type_limits: &JobTypeLimits,
         job_type: impl FnOnce(&Arc<ManualClock>) -> Option<Arc<dyn JobType>>,
     ) -> Self {
         let (doubles, faults) = (Doubles::default(), Arc::new(Faults::default()));
         let Doubles { records, clock, .. } = &doubles;
         let job_types = JobTypes::built_in(Some(records.clone() as Arc<dyn RecordStore>)).with(job_type(clock));
-        let api = UseCases { ports: doubles.ports(), limits, job_types, type_limits };
-        let functions = UseCases { ports: doubles.crashing(&faults), ..api.clone() };
+        let api = UseCases { ports: doubles.ports(type_limits), limits, job_types };
+        let functions = UseCases { ports: doubles.crashing(type_limits, &faults), ..api.clone() };
         let uploading = Ports {
-            uploads: CrashingPort::new(doubles.upload_rows.clone(), &faults),
-            outstanding: CrashingPort::new(doubles.quotas.clone(), &faults),
+            uploads: Port::given(CrashingPort::new(doubles.upload_rows.clone(), &faults)),
+            outstanding: Port::given(CrashingPort::new(doubles.quotas.clone(), &faults)),
             ..functions.ports.clone()
         };
+        let JobPages { jobs: status, items, results, audits: auditor, .. } = api.pages();
         Self {
             uploads: api.uploads(),
             mortal_uploads: UseCases { ports: uploading, ..functions.clone() }.uploads(),
             creator: api.creator(),
             mortal_creator: Arc::new(functions.creator()),
-            status: api.status(),
-            items: api.items(),
-            results: api.results(),
-            auditor: api.auditor(),
+            status,
+            items,
+            results,
+            auditor,
             canceller: api.canceller(),
             pauser: functions.pauser(),
             redriver: functions.redriver(),
@@ -215,7 +218,7 @@ impl World {
 
     /// A time limit that leaves time for everything.
     pub fn deadline(&self) -> Timestamp {
-        self.deadline_in(self.limits.lease)
+        self.deadline_in(self.limits.split.lease())
     }
 
     /// A time limit after this time.

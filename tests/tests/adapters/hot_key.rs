@@ -6,7 +6,7 @@ use std::fmt::Write;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use acceptance::use_cases::{Limits, Ports, UseCases};
+use acceptance::use_cases::{Limits, UseCases};
 use acceptance::world::Doubles;
 use async_trait::async_trait;
 use futures::future::{join, join_all};
@@ -21,7 +21,7 @@ use rowmill_core::model::lanes::JobTypeLimits;
 use rowmill_core::model::messages::ChunkMessage;
 use rowmill_core::model::tally::Counts;
 use rowmill_core::ports::{Clock, Queue, Tallies};
-use rowmill_core::text::ChunkLimits;
+use rowmill_core::wiring::Port;
 use serde_json::json;
 use tokio::time::Instant;
 
@@ -77,13 +77,11 @@ async fn world(chunks_per_invocation: usize) -> World {
     let store = Arc::new(DynamoDbJobStore::new(client, jobs, Some(admission)));
     let clock = Arc::new(VirtualClock(Instant::now()));
     let doubles = Doubles::default();
-    let ports = Ports { jobs: store.clone(), clock: clock.clone(), ..doubles.ports() };
-    let limits = Limits {
-        chunks: ChunkLimits { max_items: 2, max_bytes: 1 << 20, max_record_bytes: 1 << 20 },
-        ..Limits::default()
-    };
-    let (job_types, type_limits) = (JobTypes::built_in(None), JobTypeLimits::default());
-    let functions = UseCases { ports, limits, job_types, type_limits };
+    let mut ports = doubles.ports(&JobTypeLimits::default());
+    ports.jobs = Port::given(store.clone());
+    ports.clock = Port::given(clock.clone());
+    let limits = Limits::default().but(|limits| limits.create.chunks.max_items = 2);
+    let functions = UseCases { ports, limits, job_types: JobTypes::built_in(None) };
     World {
         server,
         store,

@@ -10,7 +10,8 @@ use serde_json::json;
 
 #[tokio::test]
 async fn a_request_beyond_the_limit_of_active_jobs_is_refused_before_its_file_is_opened() {
-    let world = World::new(Limits { ceilings: Ceilings { owner: 1, job_type: 9, system: 9 }, ..Limits::default() });
+    let ceilings = Ceilings { owner: 1, job_type: 9, system: 9 };
+    let world = World::new(Limits::default().but(|limits| limits.create.ceilings = ceilings));
     world.validate_csv("a\n1\n").await;
     let file = world.store_csv("a\n1\n").await;
     world.objects.delete(&keys::upload(file));
@@ -21,7 +22,8 @@ async fn a_request_beyond_the_limit_of_active_jobs_is_refused_before_its_file_is
 
 #[tokio::test]
 async fn a_repeated_request_finds_its_job_also_when_the_limit_is_reached() {
-    let world = World::new(Limits { ceilings: Ceilings { owner: 1, job_type: 9, system: 9 }, ..Limits::default() });
+    let ceilings = Ceilings { owner: 1, job_type: 9, system: 9 };
+    let world = World::new(Limits::default().but(|limits| limits.create.ceilings = ceilings));
     let file = world.store_csv("a\n1\n").await;
     let request = serde_json::from_value(json!({ "jobType": "validate", "fileGuid": file })).unwrap();
     let owner = World::owner();

@@ -209,7 +209,7 @@ async fn a_crash_at_any_call_of_the_sweep_that_probes_or_resumes_loses_nothing()
                 happened |= !world.faults.is_pending();
                 world.faults.plan(u64::MAX, death);
                 world.faults.revive();
-                world.clock.advance(world.limits.grace);
+                world.clock.advance(world.limits.sweep.stop.grace);
                 sweep_until_ended(&world, &jobs).await;
                 assert_succeeded(&world, &jobs).await;
             }
@@ -270,7 +270,7 @@ async fn a_pause_by_the_owner_ends_the_breakers_and_a_resume_by_the_owner_too() 
     world.clock.advance(PROBE);
     sweep_until_ended(&world, &jobs[1..]).await;
     for _ in 0..10 {
-        world.clock.advance(world.limits.recovery.stale);
+        world.clock.advance(world.limits.sweep.recovery.stale);
         world.sweep_and_run().await;
     }
     assert_eq!(status(&world, jobs[0]).await, Status::Paused, "only its owner resumes it");
@@ -318,7 +318,7 @@ async fn a_job_that_the_breaker_has_paused_ends_at_its_deadline() {
     }
     for _ in 0..3 {
         world.sweep().await;
-        world.clock.advance(world.limits.grace);
+        world.clock.advance(world.limits.sweep.stop.grace);
     }
     let shown = world.run_and_show(job).await;
     assert_eq!((shown.status, shown.items_failed, shown.items_skipped), (Status::Failed, 0, 60), "{shown:?}");

@@ -124,7 +124,7 @@ async fn a_dead_letter_of_a_completion_ends_its_job_with_its_counts() {
     let letter = DeadMessage::Completion(world.take_completion());
     let end = world.dead_letters.settle("too soon", &letter).await.unwrap();
     assert_eq!(end, DeadLetterEnd::Obsolete, "another message of the completion may still arrive");
-    world.clock.advance(world.limits.completion_patience);
+    world.clock.advance(world.limits.dead_letter.completion_patience());
     world.take_up(job, LEASED_FOR).await;
     assert!(world.dead_letters.settle("letter", &letter).await.is_err(), "a run may still hold the lease");
     world.clock.advance(Duration::from_secs(100));
@@ -149,7 +149,7 @@ async fn composing(world: &World) -> (JobGuid, [CompletionMessage; 2]) {
 async fn a_redundant_dead_letter_does_not_end_a_job_whose_composition_has_progressed() {
     let world = World::new(chunks_of(1));
     let (job, [begun, next]) = composing(&world).await;
-    world.clock.advance(world.limits.completion_patience);
+    world.clock.advance(world.limits.dead_letter.completion_patience());
     world.take_up(job, LEASED_FOR).await;
     let end = world.dead_letters.settle("letter", &DeadMessage::Completion(begun)).await.unwrap();
     assert_eq!(end, DeadLetterEnd::Obsolete, "even while a run holds the lease");
@@ -164,7 +164,7 @@ async fn a_dead_letter_does_not_end_a_job_whose_composition_progresses_meanwhile
     for call in 0.. {
         let world = Arc::new(World::new(chunks_of(1)));
         let (job, [_, message]) = composing(&world).await;
-        world.clock.advance(world.limits.completion_patience);
+        world.clock.advance(world.limits.dead_letter.completion_patience());
         world.faults.freeze(call, {
             let (world, message) = (Arc::clone(&world), message.clone());
             async move {
@@ -191,7 +191,7 @@ async fn a_composition_that_always_fails_ends_its_job_despite_recent_tries() {
     let world = World::new(chunks_of(1));
     let (job, [_, lost]) = composing(&world).await;
     // The job has had no sign of life: the sweep resends its completion, which continues the composition.
-    world.clock.advance(world.limits.recovery.stale);
+    world.clock.advance(world.limits.sweep.recovery.stale);
     world.sweep().await;
     let message = world.take_completion();
     assert_eq!(message, lost);

@@ -121,7 +121,7 @@ async fn a_stopped_job_is_replaced_unless_it_was_redriven() {
 #[tokio::test]
 async fn a_job_is_found_for_as_long_as_it_is_kept_from_its_creation() {
     let world = World::new(chunks_of(1));
-    let retention = world.limits.retention;
+    let retention = world.limits.jobs.retention;
     let file = world.store_csv(FILE).await;
     let job = new(&world, &request(file)).await;
     world.run().await;
@@ -135,7 +135,8 @@ async fn a_job_is_found_for_as_long_as_it_is_kept_from_its_creation() {
 
 #[tokio::test]
 async fn a_job_is_found_also_when_the_limit_is_reached() {
-    let world = World::new(Limits { ceilings: Ceilings { owner: 1, job_type: 9, system: 9 }, ..Limits::default() });
+    let ceilings = Ceilings { owner: 1, job_type: 9, system: 9 };
+    let world = World::new(Limits::default().but(|limits| limits.create.ceilings = ceilings));
     let file = world.store_csv(FILE).await;
     let job = new(&world, &request(file)).await;
     is_found(&world, &request(file), job).await;

@@ -7,16 +7,7 @@ use create_job::create::CreateJobError;
 use rowmill_api::estimate::EstimateView;
 use rowmill_core::model::records::dataset_of;
 use rowmill_core::ports::{JobFilter, Jobs as _, RecordStore as _};
-use rowmill_core::text::ChunkLimits;
 use serde_json::{Value, json};
-
-/// Limits of chunks as in a deployment. Rows of a `validate` stay in chunks of 500.
-fn limits() -> Limits {
-    Limits {
-        chunks: ChunkLimits { max_items: 500, max_bytes: 1 << 20, max_record_bytes: 1 << 20 },
-        ..Limits::default()
-    }
-}
 
 async fn try_estimate(world: &World, request: Value) -> Result<EstimateView, CreateJobError> {
     Ok(try_check(world, request).await?.expect("all of the input is known"))
@@ -33,7 +24,7 @@ async fn try_check(world: &World, request: Value) -> Result<Option<EstimateView>
 }
 
 async fn estimate_of(content_type: &str, bytes: impl Into<bytes::Bytes>) -> EstimateView {
-    let world = World::new(limits());
+    let world = World::new(Limits::default());
     let file = world.store(content_type, bytes).await;
     try_estimate(&world, json!({ "jobType": "validate", "fileGuid": file })).await.unwrap()
 }
@@ -49,7 +40,7 @@ fn rows(count: usize) -> String {
 async fn the_items_of_a_short_input_are_counted() {
     let estimate = estimate_of("text/csv", rows(700)).await;
     assert_eq!((estimate.items, estimate.items_final, estimate.chunks), (Some(700), true, Some(2)));
-    let world = World::new(limits());
+    let world = World::new(Limits::default());
     let of_items = try_estimate(&world, json!({ "jobType": "validate", "items": [{"a": 1}, {"a": 2}] })).await.unwrap();
     assert_eq!((of_items.items, of_items.items_final, of_items.chunks), (Some(2), true, Some(1)));
     let none = estimate_of("text/csv", "id\n").await;
@@ -79,7 +70,7 @@ async fn an_input_of_unknown_length_has_no_estimate() {
     let workbook = estimate_of("application/octet-stream", files::data("unicode.xlsx")).await;
     let unknown = EstimateView { items: None, items_final: false, chunks: None, cost: None, seconds_at_least: None };
     assert!(workbook.items_final || workbook == unknown, "{workbook:?}");
-    let world = World::new(limits());
+    let world = World::new(Limits::default());
     world.records.open(&dataset_of(&World::owner(), "d"), 1).await.unwrap();
     let export = try_estimate(&world, json!({ "jobType": "export", "params": { "dataset": "d" } })).await.unwrap();
     assert_eq!(export, unknown);
@@ -95,7 +86,7 @@ async fn a_bomb_is_judged_within_bounds() {
 
 #[tokio::test]
 async fn what_a_job_is_refused_for_its_estimate_is_refused_for() {
-    let world = World::new(limits());
+    let world = World::new(Limits::default());
     let unknown = try_estimate(&world, json!({ "jobType": "nothing" })).await;
     assert!(matches!(unknown, Err(CreateJobError::UnknownJobType { .. })));
     let file = "00000000-0000-4000-8000-000000000000";
@@ -109,7 +100,7 @@ async fn what_a_job_is_refused_for_its_estimate_is_refused_for() {
 
 #[tokio::test]
 async fn without_its_file_all_the_rest_of_a_request_is_checked() {
-    let world = World::new(limits());
+    let world = World::new(Limits::default());
     for good in [
         json!({ "jobType": "validate" }),
         json!({ "jobType": "validate", "params": { "schema": { "required": ["id"] } }, "dedupe": "file" }),
@@ -142,7 +133,7 @@ async fn without_its_file_all_the_rest_of_a_request_is_checked() {
 
 #[tokio::test]
 async fn a_job_over_a_dataset_that_does_not_exist_is_refused() {
-    let world = World::new(limits());
+    let world = World::new(Limits::default());
     let request = json!({ "jobType": "export", "params": { "dataset": "customers" } });
     let refused = |error: CreateJobError| match error {
         CreateJobError::Params(error) => error,

@@ -15,8 +15,10 @@ use serde_json::{Value, json};
 use crate::results::result;
 
 fn small_chunks() -> Limits {
-    let chunks = ChunkLimits { max_items: 2, max_bytes: 100, max_record_bytes: 300 };
-    Limits { chunks, range_bytes: 31, ..Limits::default() }
+    Limits::default().but(|limits| {
+        limits.create.chunks = ChunkLimits { max_items: 2, max_bytes: 100, max_record_bytes: 300 };
+        limits.split.range_bytes = 31;
+    })
 }
 
 /// The codes of the job's warnings.
@@ -209,8 +211,8 @@ async fn text_that_is_not_utf_8_is_warned_about_wherever_it_begins_and_however_o
         bytes.extend_from_slice(&german);
         bytes.extend((0..300).flat_map(|row| format!("{row},behind it\n").into_bytes()));
         let bytes = if packed { gzip(&bytes) } else { bytes };
-        let limits = Limits { chunks: ChunkLimits { max_items: 4, ..small_chunks().chunks }, ..Limits::default() };
-        let world = World::new(limits);
+        let chunks = ChunkLimits { max_items: 4, max_bytes: 100, max_record_bytes: 300 };
+        let world = World::new(Limits::default().but(|limits| limits.create.chunks = chunks));
         let file = world.store(if packed { "application/gzip" } else { "text/csv" }, bytes).await;
         let job = world.create("validate", file, json!({ "format": "csv" })).await.unwrap().job_guid;
         let shown = world.run_and_show(job).await;

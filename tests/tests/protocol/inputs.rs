@@ -104,7 +104,8 @@ async fn a_crash_while_a_job_is_created_leaves_a_whole_job_or_an_object_that_not
 
 #[tokio::test]
 async fn a_refused_request_stores_no_items() {
-    let world = World::new(Limits { ceilings: Ceilings { owner: 1, job_type: 9, system: 9 }, ..Limits::default() });
+    let ceilings = Ceilings { owner: 1, job_type: 9, system: 9 };
+    let world = World::new(Limits::default().but(|limits| limits.create.ceilings = ceilings));
     let refused = async |request: Value| {
         let error = world.request(request).await.unwrap_err();
         assert!(world.objects.keys().is_empty(), "{error}");

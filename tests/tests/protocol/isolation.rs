@@ -16,7 +16,7 @@ use rowmill_core::model::job::states::Status;
 use rowmill_core::model::messages::ChunkMessage;
 use rowmill_core::ports::processor::{CostClass, Item, ItemError, ItemOutcome, ItemProcessor};
 use rowmill_core::ports::{Checkpoints, DeadLetters, Jobs};
-use rowmill_core::text::{ChunkLimits, Record};
+use rowmill_core::text::Record;
 use serde_json::json;
 
 use crate::chunks_of;
@@ -59,7 +59,7 @@ fn scripted_of(cost: CostClass, limits: Limits) -> World {
 
 /// A world with chunks of so many fast items, and a job over these rows whose only chunk became a dead letter.
 async fn isolated_fast(max_items: u32, rows: &str) -> (World, JobGuid, ChunkMessage) {
-    let limits = Limits { chunks: ChunkLimits { max_bytes: 1 << 20, ..chunks_of(max_items).chunks }, ..chunks_of(1) };
+    let limits = chunks_of(max_items).but(|limits| limits.create.chunks.max_bytes = 1 << 20);
     let world = scripted_of(CostClass::Fast, limits);
     let job = create(&world, rows).await;
     world.split().await;
@@ -140,7 +140,7 @@ async fn isolated_after(deliveries: usize) -> (World, JobGuid, ChunkMessage) {
     for _ in 0..deliveries {
         assert!(world.try_process(&isolated, true).await.is_err());
     }
-    world.clock.advance(world.limits.patience);
+    world.clock.advance(world.limits.dead_letter.recovery.stale);
     (world, job, isolated)
 }
 
@@ -170,7 +170,7 @@ async fn a_fresh_message_of_an_isolated_chunk_is_given_up_only_after_a_run_has_b
     assert_eq!(world.process(&world.isolated.take()[0], false).await, ChunkEnd::Continued, "the second one is done");
     let fresh = world.isolated.take().remove(0);
     assert!(world.try_process(&fresh, false).await.is_err());
-    world.clock.advance(world.limits.patience);
+    world.clock.advance(world.limits.dead_letter.recovery.stale);
     assert_eq!(world.dead_letters.settle("failed", &DeadMessage::Chunk(fresh)).await.unwrap(), DeadLetterEnd::GivenUp);
     world.run().await;
     let expected = [(1, "busy"), (3, "dead_letter"), (4, "dead_letter")];
@@ -351,7 +351,7 @@ async fn a_death_of_fast_items_is_answered_with_one_fresh_message() {
         }
         world.faults.revive();
         world.isolated.take();
-        world.clock.advance(world.limits.lease);
+        world.clock.advance(world.limits.split.lease());
         let checkpoint = world.jobs.checkpoint(job, message.address).await.unwrap().unwrap();
         let note = checkpoint.in_flight.filter(|note| note.items > 1);
         let end = world.process(&isolated, true).await;

@@ -89,7 +89,7 @@ async fn a_chunk_that_leaves_without_a_commit_does_not_hold_up_the_others() {
 
 #[tokio::test]
 async fn the_commit_that_makes_a_tally_half_done_sends_the_next_one_once() {
-    let limits = acceptance::use_cases::Limits { tallies_ahead: 1, ..chunks_of(1) };
+    let limits = chunks_of(1).but(|limits| limits.create.tallies_ahead_min = 1);
     let world = World::new(limits);
     let job = world.validate_csv(files::plain_csv(200)).await;
     world.split().await;

@@ -14,15 +14,13 @@ use rowmill_core::model::job::states::Status;
 use rowmill_core::model::lanes::JobTypeLimits;
 use rowmill_core::model::messages::{ChunkMessage, DeliveryMode};
 use rowmill_core::ports::Jobs;
-use rowmill_core::text::ChunkLimits;
 use serde_json::json;
 
 const TWO_LANES: &str = r#"{"validate": {"concurrency": 2}}"#;
 
 /// A world whose chunks have one row.
 fn world(job_types: &str) -> World {
-    let chunks = ChunkLimits { max_items: 1, ..Limits::default().chunks };
-    World::with_type_limits(Limits { chunks, ..Limits::default() }, job_types)
+    World::with_type_limits(Limits::default().but(|limits| limits.create.chunks.max_items = 1), job_types)
 }
 
 fn csv(rows: u32) -> String {
@@ -68,7 +66,7 @@ async fn a_window_a_continuation_a_recovery_and_isolation_stay_on_the_lanes() {
     assert_eq!(second.address.index, 1, "sent by the commit before");
 
     // Its message is lost.
-    world.clock.advance(world.limits.recovery.stale * 2);
+    world.clock.advance(world.limits.sweep.recovery.stale * 2);
     world.sweep().await;
     let again = world.lanes.take().remove(0);
     assert_eq!((again.address, again.delivery_mode), (second.address, DeliveryMode::Recovered));
@@ -111,11 +109,11 @@ async fn chunks_that_wait_on_a_lane_are_not_lost() {
     let world = world(TWO_LANES);
     world.validate_csv(csv(2)).await;
     world.split().await;
-    world.clock.advance(world.limits.recovery.stale * 2);
+    world.clock.advance(world.limits.sweep.recovery.stale * 2);
     let swept = world.sweep().await;
     assert_eq!((swept.looked_at, swept.recovered), (1, 0), "they are queued");
     world.lanes.take();
-    world.clock.advance(world.limits.recovery.stale * 4);
+    world.clock.advance(world.limits.sweep.recovery.stale * 4);
     assert_eq!(world.sweep().await.recovered, 1);
 }
 
@@ -170,7 +168,8 @@ const fn one() -> rowmill_core::model::tally::Counts {
 #[tokio::test]
 async fn active_jobs_of_a_type_replace_the_ceiling_of_all_types() {
     let mut limits = Limits::default();
-    limits.ceilings.job_type = 1;
+    limits.create.ceilings.job_type = 1;
+    limits.redrive.ceilings.job_type = 1;
     let world = World::with_type_limits(limits, r#"{"validate": {"activeJobs": 2}}"#);
     let file = world.store_csv(csv(1)).await;
     let validate = || world.create("validate", file, json!({}));

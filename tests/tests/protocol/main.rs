@@ -35,8 +35,11 @@ use serde_json::{Value, json};
 
 /// Limits with this many items per chunk, and with results in several parts.
 fn chunks_of(max_items: u32) -> Limits {
-    let chunks = ChunkLimits { max_items, max_bytes: 200, max_record_bytes: 300 };
-    Limits { chunks, range_bytes: 97, part_bytes: 500, ..Limits::default() }
+    Limits::default().but(|limits| {
+        limits.create.chunks = ChunkLimits { max_items, max_bytes: 200, max_record_bytes: 300 };
+        limits.split.range_bytes = 97;
+        limits.complete.part_bytes = 500;
+    })
 }
 
 /// A world with this many items per chunk, and a job over this many good rows that is split.

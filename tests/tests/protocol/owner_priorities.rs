@@ -68,7 +68,7 @@ async fn without_a_priority_a_job_has_the_normal_one_or_the_highest_that_its_own
 #[tokio::test]
 async fn a_priority_that_is_not_allowed_is_refused_before_the_file_is_opened_and_a_slot_is_looked_for() {
     let none = Ceilings { owner: 0, job_type: 0, system: 0 };
-    let mut world = World::new(Limits { ceilings: none, ..Limits::default() });
+    let mut world = World::new(Limits::default().but(|limits| limits.create.ceilings = none));
     world.creator.owner_priorities = OwnerPriorities::parse("{}").unwrap();
     let file = world.store_csv("a\n1\n").await;
     world.objects.delete(&keys::upload(file));

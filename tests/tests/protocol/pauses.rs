@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use acceptance::faults::{Death, at_every_call};
 use acceptance::files;
-use acceptance::use_cases::Limits;
 use acceptance::world::{World, change};
 use cancel_job::pause::PauseError;
 use process_items::process::ChunkEnd;
@@ -41,7 +40,7 @@ async fn a_paused_job_drops_its_chunks_and_a_resume_sends_those_that_are_missing
     assert_eq!(world.jobs.job(job).await.unwrap().resend_from, None);
     world.resume(job).await;
     assert!(world.splits.take().is_empty(), "resuming it again changes nothing");
-    world.clock.advance(2 * world.limits.recovery.stale);
+    world.clock.advance(2 * world.limits.sweep.recovery.stale);
     world.sweep().await;
     assert_eq!(world.completed(job).await, 150);
     assert_eq!(world.jobs.active("system"), 0);
@@ -52,7 +51,7 @@ const RUNS: Duration = Duration::from_secs(100);
 
 #[tokio::test]
 async fn a_resume_sends_nothing_while_runs_from_before_the_pause_may_be_at_work() {
-    let world = World::new(Limits { resend_after: RUNS, ..chunks_of(1) });
+    let world = World::new(chunks_of(1).but(|limits| limits.split.stop.grace = RUNS));
     let job = world.validate_csv(files::plain_csv(150)).await;
     world.split().await;
     let chunks = world.chunks.take();
@@ -205,7 +204,7 @@ async fn a_resume_that_dies_anywhere_is_completed_by_the_sweep_or_the_next_reque
         world.splits.take();
         world.clock.advance(Duration::from_secs(1));
         world.sweep().await;
-        world.clock.advance(world.limits.grace);
+        world.clock.advance(world.limits.sweep.stop.grace);
         assert_eq!(world.sweep().await.messages, 1, "the sweep has the missing chunks sent");
         assert_eq!(world.completed(job).await, 9);
         true
@@ -222,7 +221,7 @@ async fn a_run_that_sends_the_missing_chunks_can_die_at_every_call() {
         world.process_all(&chunks[70..]).await;
         world.resume(job).await;
         world.faults.plan(call, death);
-        world.run_through_crashes(world.limits.lease).await;
+        world.run_through_crashes(world.limits.split.lease()).await;
         assert_eq!(world.completed(job).await, 130);
         !world.faults.is_pending() && call <= 60
     })
@@ -283,7 +282,7 @@ async fn the_sweep_lets_a_paused_job_rest_and_completes_one_whose_last_run_died(
     let chunks = world.chunks.take();
     world.pause(job).await;
     for _ in 0..5 {
-        world.clock.advance(world.limits.recovery.stale);
+        world.clock.advance(world.limits.sweep.recovery.stale);
         let swept = world.sweep().await;
         assert_eq!((swept.recovered, swept.messages), (0, 0), "nothing is sent, nothing is reported");
     }
@@ -305,7 +304,7 @@ async fn the_sweep_lets_a_paused_job_rest_and_completes_one_whose_last_run_died(
     }
     world.pause(job).await;
     assert_eq!(world.process(&chunks[4], true).await, ChunkEnd::Paused);
-    world.clock.advance(4 * world.limits.recovery.stale);
+    world.clock.advance(4 * world.limits.sweep.recovery.stale);
     world.sweep().await;
     assert_eq!(world.completed(job).await, 9);
 }
@@ -319,7 +318,7 @@ async fn the_deadline_of_a_paused_job_goes_on() {
     world.process_all(&chunks[1..]).await;
     world.clock.advance(Duration::from_secs(1000));
     assert_eq!(world.sweep().await.overdue, 1);
-    world.clock.advance(world.limits.grace);
+    world.clock.advance(world.limits.sweep.stop.grace);
     world.sweep_and_run().await;
     let row = world.jobs.job(job).await.unwrap();
     assert_eq!(
@@ -336,7 +335,7 @@ async fn a_paused_job_can_be_cancelled() {
     world.pause(job).await;
     world.process_all(&chunks[2..]).await;
     assert_eq!(world.cancel(job).await.status(), Status::Cancelling);
-    world.clock.advance(world.limits.grace);
+    world.clock.advance(world.limits.sweep.stop.grace);
     world.sweep().await;
     let shown = world.run_and_show(job).await;
     assert_eq!((shown.status, shown.items_succeeded, shown.items_skipped), (Status::Cancelled, 4, 5));

@@ -173,8 +173,8 @@ async fn a_record_that_cannot_be_found_within_an_invocation_stops_the_job() {
 
 #[tokio::test]
 async fn a_page_of_failed_items_is_limited_in_bytes() {
-    let limits = ChunkLimits { max_items: 500, max_bytes: 8 << 20, max_record_bytes: 8 << 20 };
-    let world = World::new(Limits { chunks: limits, ..Limits::default() });
+    let chunks = ChunkLimits { max_items: 500, max_bytes: 8 << 20, max_record_bytes: 8 << 20 };
+    let world = World::new(Limits::default().but(|limits| limits.create.chunks = chunks));
     let row = format!("{},ragged,row\n", "x".repeat(1 << 20));
     let giant = format!("{},ragged,row\n", "x".repeat(3 << 20));
     let job = world.validate_csv(format!("a,b\n{}{giant}", row.repeat(7))).await;
@@ -260,7 +260,7 @@ async fn expired_jobs_and_uploads_are_not_shown() {
 #[tokio::test]
 async fn a_request_that_cannot_become_a_job_writes_nothing() {
     let ceilings = Ceilings { owner: 1, job_type: 5, system: 5 };
-    let world = World::new(Limits { ceilings, ..Limits::default() });
+    let world = World::new(Limits::default().but(|limits| limits.create.ceilings = ceilings));
     let file = world.store_csv("a,b\n1,2\n").await;
     let error = async |job_type, file, params| world.create(job_type, file, params).await.unwrap_err();
     assert!(matches!(error("nope", file, json!({})).await, CreateJobError::UnknownJobType { .. }));

@@ -121,7 +121,7 @@ async fn a_row_that_would_fail_says_so_in_its_place() {
     assert_eq!(cells(&view.rows[2]), ["4", "5"]);
     assert_eq!((view.rows[3].row, code(&view.rows[3]), view.complete), (4, "unterminated_quote", false));
     let chunks = ChunkLimits { max_items: 9, max_bytes: 100, max_record_bytes: 10 };
-    let world = World::new(Limits { chunks, ..Limits::default() });
+    let world = World::new(Limits::default().but(|limits| limits.create.chunks = chunks));
     let file = world.store_csv(format!("a\n1\n{}\n2\n", "x".repeat(50))).await;
     let view = try_preview(&world, file, json!({})).await.unwrap();
     assert_eq!((code(&view.rows[1]), cells(&view.rows[2])), ("row_too_long", vec!["2"]));

@@ -138,7 +138,8 @@ async fn an_unusable_corrected_file_starts_no_attempt() {
 #[tokio::test]
 async fn only_an_ended_job_of_the_owner_is_redriven_and_only_below_the_ceilings() {
     let mut limits = chunks_of(2);
-    limits.ceilings = Ceilings { owner: 1, job_type: 9, system: 9 };
+    limits.create.ceilings = Ceilings { owner: 1, job_type: 9, system: 9 };
+    limits.redrive.ceilings = limits.create.ceilings;
     let (world, job) = partly_failed_under(limits).await;
     let request = RedriveRequest::default();
     let stranger = world.redriver.redrive(&Owner("somebody else".into()), job, &request).await;
@@ -192,7 +193,7 @@ async fn a_crash_at_any_call_of_a_redrive_changes_no_count() {
         // If the split message itself is lost, a sweep sends it. Several sweeps are needed, because a sweep that
         // crashes has claimed the job for a while.
         for _ in 0..3 {
-            world.clock.advance(world.limits.recovery.stale);
+            world.clock.advance(world.limits.sweep.recovery.stale);
             world.sweeper.sweep().await.ok();
             world.faults.revive();
             world.run_through_crashes(Duration::from_secs(300)).await;
@@ -267,7 +268,7 @@ async fn a_late_run_of_an_attempt_does_not_touch_the_next_one() {
             let file = world.store_csv(FILE).await;
             let job = world.create_with(file, json!({ "tolerance": { "count": 2 } })).await.job_guid;
             let completion = world.run_to_completion_message().await;
-            world.clock.advance(world.limits.completion_patience);
+            world.clock.advance(world.limits.dead_letter.completion_patience());
             world.faults.freeze(call, {
                 let (world, completion) = (Arc::clone(&world), completion.clone());
                 async move {
@@ -291,7 +292,7 @@ async fn a_late_run_of_an_attempt_does_not_touch_the_next_one() {
             }
             let row = world.jobs.job(job).await.unwrap();
             assert_eq!((row.attempt, row.phase), (2, Phase::Runnable), "dead letter: {is_dead_letter}, call {call}");
-            world.clock.advance(world.limits.recovery.stale);
+            world.clock.advance(world.limits.sweep.recovery.stale);
             world.run().await;
             world.sweep().await;
             let shown = world.run_and_show(job).await;

@@ -84,7 +84,7 @@ async fn a_run_that_sends_for_a_resume_notes_nothing_for_a_later_one() {
     world.split().await;
     let row = world.jobs.job(job.job_guid).await.unwrap();
     assert_eq!((row.pauses, row.resend_from), (resumed.pauses + 2, Some(0)));
-    world.clock.advance(2 * world.limits.recovery.stale);
+    world.clock.advance(2 * world.limits.sweep.recovery.stale);
     world.sweep().await;
     assert_eq!(world.completed(job.job_guid).await, 150);
 }

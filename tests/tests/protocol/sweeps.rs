@@ -18,11 +18,11 @@ async fn a_job_whose_message_was_lost_is_recovered() {
     let job = world.validate_csv(files::plain_csv(9)).await;
     assert_eq!(world.splits.take().len(), 1, "lost");
     assert_eq!(world.sweep().await.looked_at, 0, "the job is not due yet");
-    world.clock.advance(world.limits.recovery.stale);
+    world.clock.advance(world.limits.sweep.recovery.stale);
     let swept = world.sweep().await;
     assert_eq!((swept.looked_at, swept.recovered, swept.messages), (1, 1, 1));
     assert_eq!(world.run_and_show(job).await.status, Status::Completed);
-    world.clock.advance(10 * world.limits.recovery.stale);
+    world.clock.advance(10 * world.limits.sweep.recovery.stale);
     assert_eq!(world.sweep().await.looked_at, 0, "an ended job is not looked at");
 }
 
@@ -33,12 +33,12 @@ async fn lost_chunks_folds_and_completions_are_recovered() {
     for message in chunks.iter().filter(|message| message.address.index % 2 == 0) {
         world.process(message, false).await;
     }
-    world.clock.advance(world.limits.recovery.stale);
+    world.clock.advance(world.limits.sweep.recovery.stale);
     let swept = world.sweep().await;
     assert_eq!((swept.recovered, swept.messages), (1, 65), "only the missing chunks of the tallies");
     world.process_queued().await;
     assert_eq!(world.completions.take().len(), 1, "lost");
-    world.clock.advance(4 * world.limits.recovery.stale);
+    world.clock.advance(4 * world.limits.sweep.recovery.stale);
     world.sweep().await;
     assert_eq!(world.completed(job).await, 130);
 }
@@ -49,7 +49,7 @@ async fn a_job_with_signs_of_life_is_never_recovered() {
     let mut heartbeat = world.show(job).await.heartbeat_at;
     for message in world.chunks.take() {
         // Slow work: almost the longest allowed time without a sign of life.
-        world.clock.advance(world.limits.recovery.stale - Duration::from_secs(1));
+        world.clock.advance(world.limits.sweep.recovery.stale - Duration::from_secs(1));
         assert_eq!(world.sweep().await.recovered, 0);
         world.process(&message, false).await;
         if world.show(job).await.status == Status::Running {
@@ -82,7 +82,7 @@ async fn a_job_whose_messages_may_still_be_queued_is_not_recovered() {
     let world = World::new(chunks_of(1));
     let job = world.validate_csv(files::plain_csv(3)).await;
     world.split().await;
-    world.clock.advance(world.limits.recovery.stale);
+    world.clock.advance(world.limits.sweep.recovery.stale);
     let swept = world.sweep().await;
     assert_eq!((swept.looked_at, swept.recovered), (1, 0), "its chunks wait in the queue");
     assert_eq!(world.chunks.backlog().await.unwrap(), 3);
@@ -92,14 +92,14 @@ async fn a_job_whose_messages_may_still_be_queued_is_not_recovered() {
 #[tokio::test]
 async fn a_sweep_stops_at_its_limit_of_jobs_and_the_next_one_continues() {
     let mut limits = chunks_of(1);
-    limits.ceilings = Ceilings { owner: 300, job_type: 300, system: 300 };
+    limits.create.ceilings = Ceilings { owner: 300, job_type: 300, system: 300 };
     let world = World::new(limits);
     let file = world.store_csv(files::plain_csv(1)).await;
     for _ in 0..150 {
         world.create("validate", file, json!({})).await.unwrap();
     }
     world.splits.take();
-    world.clock.advance(world.limits.recovery.stale);
+    world.clock.advance(world.limits.sweep.recovery.stale);
     let first = world.sweep().await;
     assert_eq!((first.looked_at, first.capped), (100, true));
     let second = world.sweep().await;
@@ -116,19 +116,19 @@ async fn a_job_with_an_unreadable_tally_ends_after_its_deadline() {
     let chunks = world.chunks.take();
     world.process_all(chunks.iter().filter(|message| message.address.tally != 1).take(100)).await;
     world.jobs.spoil_tally(job, 1, 1);
-    world.clock.advance(world.limits.recovery.stale);
+    world.clock.advance(world.limits.sweep.recovery.stale);
     assert_eq!(world.sweep().await.failed, 1, "the row may be repaired");
     world.clock.advance(Duration::from_secs(3600));
     assert_eq!(world.sweep().await.overdue, 1);
     assert_eq!(world.jobs.job(job).await.unwrap().stopped_by().unwrap().code, StopCode::AuditFailed);
     assert_eq!(world.sweep().await.tallies_closed, 0, "chunks may be running");
-    world.clock.advance(world.limits.grace);
+    world.clock.advance(world.limits.sweep.stop.grace);
     assert_eq!(world.sweep().await.tallies_closed, 2, "of the four one is closed, and one cannot be");
     let row = world.jobs.job(job).await.unwrap();
     let ended = row.end().unwrap();
     let counts = Counts { succeeded: 100, failed: 0, skipped: 36 };
     assert_eq!((ended.status(), ended.counts, ended.results), (Status::Failed, counts, None));
     assert_eq!(world.jobs.active("system"), 0);
-    world.clock.advance(10 * world.limits.backoff_max);
+    world.clock.advance(10 * world.limits.sweep.backoff_max);
     assert_eq!(world.sweep().await.looked_at, 0);
 }

@@ -60,7 +60,7 @@ async fn a_crash_at_any_call_does_not_stall_a_job_with_max_concurrency() {
 
 /// A world with a job of one row a chunk, of which so many tallies are sent ahead.
 async fn ahead(tallies: u32, rows: u64) -> (World, JobGuid) {
-    let world = World::new(Limits { tallies_ahead: tallies, ..chunks_of(1) });
+    let world = World::new(chunks_of(1).but(|limits| limits.create.tallies_ahead_min = tallies));
     let job = world.validate_csv(files::plain_csv(rows)).await;
     world.split().await;
     (world, job)
@@ -150,7 +150,7 @@ async fn a_chunk_that_does_not_end_holds_up_no_tally() {
 
 #[tokio::test]
 async fn a_small_job_waits_for_a_few_tallies_of_a_big_one() {
-    let world = World::new(Limits { tallies_ahead: 2, ..chunks_of(1) });
+    let world = World::new(chunks_of(1).but(|limits| limits.create.tallies_ahead_min = 2));
     let big = world.validate_csv(files::plain_csv(20 * 64)).await;
     world.split().await;
     let small = world.validate_csv(files::plain_csv(3)).await;
@@ -169,7 +169,8 @@ async fn a_small_job_waits_for_a_few_tallies_of_a_big_one() {
 
 #[tokio::test]
 async fn a_crash_at_any_call_does_not_stall_a_job_with_tallies_ahead() {
-    survives_a_crash_at_any_call(Limits { tallies_ahead: 1, ..chunks_of(1) }, 66, json!({})).await;
+    let one_ahead = chunks_of(1).but(|limits| limits.create.tallies_ahead_min = 1);
+    survives_a_crash_at_any_call(one_ahead, 66, json!({})).await;
 }
 
 #[tokio::test]
@@ -190,7 +191,7 @@ async fn a_paused_job_sends_no_next_tally_and_a_resume_does() {
 
 /// After the grace, a sweep closes what is open of a stopped job.
 async fn sweep_after_grace(world: &World) -> u64 {
-    world.clock.advance(world.limits.grace);
+    world.clock.advance(world.limits.sweep.stop.grace);
     let closed = world.sweep().await.tallies_closed;
     world.run().await;
     closed
@@ -251,7 +252,7 @@ async fn a_run_of_a_waiting_tally_counts_although_the_job_is_stopped() {
 #[tokio::test]
 async fn a_commit_whose_reply_was_lost_sends_what_waits_for_it() {
     for (fields, next) in [(json!({}), 64..70), (json!({ "maxConcurrency": 32 }), 63..64)] {
-        let world = World::new(Limits { tallies_ahead: 1, ..chunks_of(1) });
+        let world = World::new(chunks_of(1).but(|limits| limits.create.tallies_ahead_min = 1));
         let file = world.store_csv(files::plain_csv(70)).await;
         let job = world.create_with(file, fields).await.job_guid;
         world.split().await;

@@ -111,8 +111,8 @@ fn resources_in(text: &str, resources: &BTreeMap<String, String>) -> BTreeSet<St
     names.map(|name| resources.get(name).unwrap_or_else(|| panic!("{name} is not a resource")).clone()).collect()
 }
 
-/// What an adapter of the runtime reads.
-#[derive(Clone, Default)]
+/// What a source text reads.
+#[derive(Default)]
 struct Reads {
     /// Variables that name resources.
     variables: BTreeSet<String>,
@@ -120,23 +120,52 @@ struct Reads {
     groups: BTreeSet<String>,
 }
 
-/// What each adapter of the runtime reads, including the adapters that it calls.
-fn adapters(resources: &BTreeMap<String, String>) -> BTreeMap<String, Reads> {
+/// What is built from the environment, by the text that uses it: `ports.jobs`, a function of the runtime as `queue(`, and
+/// steps over ports as `JobSteps::of(`.
+fn built() -> BTreeMap<String, String> {
     let runtime = source("functions/shared/aws/src/runtime.rs");
-    let mut adapters: BTreeMap<String, Reads> = BTreeMap::new();
-    for text in runtime.split("pub fn ").skip(1) {
-        let name = text.split(['(', '<']).next().expect("a name").to_owned();
-        // Private functions may follow its body.
-        let body = text.split("\n    }\n").next().expect("a body");
-        let groups = groups_in(body).into_iter().map(str::to_owned).collect();
-        let mut reads = Reads { variables: resources_in(text, resources), groups };
-        for of_called in adapters.iter().filter(|(called, _)| text.contains(&format!("self.{called}("))) {
-            reads.variables.extend(of_called.1.variables.clone());
-            reads.groups.extend(of_called.1.groups.clone());
+    let (before, ports) = runtime.split_once("Ok(Ports {\n").expect("the ports");
+    let (ports, after) = ports.split_once("\n    })").expect("their end");
+    let mut built = BTreeMap::new();
+    let mut port = String::new();
+    for line in ports.lines() {
+        let field = line.strip_prefix("        ").filter(|line| line.starts_with(|c: char| c.is_ascii_lowercase()));
+        if let Some((name, _)) = field.and_then(|field| field.split_once(": ")) {
+            port = format!("ports.{name}");
         }
-        adapters.insert(name, reads);
+        *built.entry(port.clone()).or_default() += line;
     }
-    adapters
+    for function in format!("{before}{after}").split("fn ").skip(1) {
+        let (name, body) = function.split_once('(').expect("parameters");
+        let name = name.split('<').next().expect("a name");
+        built.insert(format!("{name}("), body.split("\n}\n").next().expect("a body").to_owned());
+    }
+    for file in ["breaker.rs", "commit/mod.rs", "commit/resend.rs"] {
+        let text = source(&format!("functions/shared/core/src/progress/{file}"));
+        let (before, body) = text.split_once("pub fn of(ports: &Ports").expect("steps over ports");
+        let name = before.rsplit("impl ").next().and_then(|text| text.split(' ').next()).expect("their name");
+        built.insert(format!("{name}::of("), body.split("\n    }\n").next().expect("a body").to_owned());
+    }
+    built
+}
+
+/// What a source text reads, including what is built for it.
+fn reads_of(text: &str, built: &BTreeMap<String, String>, resources: &BTreeMap<String, String>) -> Reads {
+    let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    let uses = |text: &str, used: &str| {
+        text.match_indices(used).any(|(at, _)| {
+            let (before, behind) = (&text[..at], &text[at + used.len()..]);
+            !before.ends_with(is_part) && (used.ends_with('(') || !behind.starts_with(is_part))
+        })
+    };
+    let (mut reads, mut seen, mut texts) = (Reads::default(), BTreeSet::new(), vec![text]);
+    while let Some(text) = texts.pop() {
+        reads.variables.extend(resources_in(text, resources));
+        reads.groups.extend(groups_in(text).into_iter().map(str::to_owned));
+        let used = built.iter().filter(|(used, _)| uses(text, used));
+        texts.extend(used.filter(|(used, _)| seen.insert(*used)).map(|(_, text)| text.as_str()));
+    }
+    reads
 }
 
 /// The variables of a function in the template.
@@ -181,28 +210,21 @@ fn every_setting_is_declared_in_one_group() {
 #[test]
 fn every_function_gets_exactly_the_settings_that_its_code_reads() {
     let (groups, resources) = (groups(), resources());
-    let adapters = adapters(&resources);
+    let built = built();
     let mut groups_read = BTreeSet::new();
     for function in template().functions().unwrap() {
         let (package, start) = (function.package.as_str(), start_of(&function.package));
         assert!(!start.contains("ROWMILL_"), "{package} reads a variable past its groups");
-        let mut read = resources_in(&start, &resources);
-        let mut of_adapters = BTreeSet::new();
-        for (adapter, reads) in &adapters {
-            if start.contains(&format!(".{adapter}()")) {
-                read.extend(reads.variables.iter().cloned());
-                of_adapters.extend(reads.groups.iter().map(String::as_str));
-            }
-        }
+        let Reads { variables: mut read, groups: groups_of_start } = reads_of(&start, &built, &resources);
         if ADMITTING.contains(&package) {
             read.insert(rowmill_settings::ADMISSION_TABLE.variable.to_owned());
         }
         // The runtime reads who may call, for every function of the API.
-        let of_api = source(&start_path(package)).contains(".serve_api(").then_some(Access::NAME);
+        let of_api = source(&start_path(package)).contains("serve::api(").then_some(Access::NAME);
         // So it does with the limits of callers, for every function with such a route.
         let limited = routes::all().any(|route| route.function == package && route.is_limited());
         let of_guard = limited.then_some(RequestLimits::NAME);
-        for name in groups_in(&start).into_iter().chain(of_adapters).chain(of_api).chain(of_guard) {
+        for name in groups_of_start.iter().map(String::as_str).chain(of_api).chain(of_guard) {
             let (name, settings) = groups.get_key_value(name).unwrap_or_else(|| panic!("{name} is in no list here"));
             read.extend(settings.iter().map(Setting::variable));
             groups_read.insert(*name);

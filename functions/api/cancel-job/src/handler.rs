@@ -20,7 +20,7 @@ pub struct UseCases {
 ///
 /// # Errors
 /// The problem to answer.
-pub async fn handle(use_cases: &UseCases, call: &Call) -> Result<Response<Body>, Problem> {
+pub async fn handle(use_cases: &UseCases, call: Call) -> Result<Response<Body>, Problem> {
     let UseCases { canceller, pauser } = use_cases;
     let (owner, job_guid) = (call.owner()?, path_parameter(&call.request, "jobGuid")?);
     let job = match call.operation {

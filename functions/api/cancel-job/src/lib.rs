@@ -1,7 +1,7 @@
 //! `cancel-job`: cancels, pauses and resumes a job for its owner.
 //!
 //! Behind `POST /api/jobs/{jobGuid}/cancel`, `…/pause` and `…/resume`. [`cancel`] and [`pause`] are the use cases,
-//! [`handler`] maps the HTTP requests to them and their results to responses, [`mod@start`] builds the adapters.
+//! [`handler`] maps the HTTP requests to them and their results to responses, [`mod@start`] builds the use cases.
 
 pub mod cancel;
 pub mod handler;

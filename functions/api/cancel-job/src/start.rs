@@ -1,27 +1,30 @@
-//! Start-up: builds the adapters once, then serves requests.
+//! Start-up: builds the use cases once, then serves requests.
 
-use std::sync::Arc;
-
+use rowmill_aws::host::serve;
+use rowmill_core::ports::BoxError;
+use rowmill_core::wiring::{Missing, Ports};
 use rowmill_settings::{JobRetention, SettingsGroup};
 
+use crate::NAME;
 use crate::cancel::Canceller;
 use crate::handler::{self, UseCases};
 use crate::pause::Pauser;
 
-/// Runs `cancel-job`.
-///
-/// # Errors
-/// If a setting is missing or wrong, or the Lambda runtime API cannot be reached.
-pub async fn start() -> Result<(), lambda_runtime::Error> {
-    let runtime = rowmill_aws::start(crate::NAME).await?;
-    let (jobs, clock) = (runtime.job_store()?, runtime.clock());
-    let canceller =
-        Canceller { jobs: jobs.clone(), clock: clock.clone(), retention: JobRetention::from_env()?.retention };
-    let use_cases = Arc::new(UseCases { canceller, pauser: Pauser { jobs, splits: runtime.split_queue()?, clock } });
-    runtime
-        .serve_api(move |call| {
-            let use_cases = Arc::clone(&use_cases);
-            async move { handler::handle(&use_cases, &call).await }
-        })
-        .await
+pub async fn start() -> Result<(), BoxError> {
+    let ports = rowmill_aws::start(NAME).await?.ports;
+    let canceller = Canceller::new(&ports, JobRetention::from_env()?)?;
+    let use_cases = UseCases { canceller, pauser: Pauser::new(&ports)? };
+    serve::api(NAME, &ports, use_cases, handler::handle).await
+}
+
+impl Canceller {
+    pub fn new(ports: &Ports, jobs: JobRetention) -> Result<Self, Missing> {
+        Ok(Self { jobs: ports.jobs.get()?, clock: ports.clock.get()?, retention: jobs.retention })
+    }
+}
+
+impl Pauser {
+    pub fn new(ports: &Ports) -> Result<Self, Missing> {
+        Ok(Self { jobs: ports.jobs.get()?, splits: ports.splits.get()?, clock: ports.clock.get()? })
+    }
 }

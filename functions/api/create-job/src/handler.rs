@@ -17,11 +17,11 @@ use crate::request::CreateJobRequest;
 ///
 /// # Errors
 /// The problem to answer.
-pub async fn handle(creator: &Creator, call: &Call) -> Result<Response<Body>, Problem> {
+pub async fn handle(creator: &Creator, call: Call) -> Result<Response<Body>, Problem> {
     match call.operation {
-        Operation::CreateJob => create(creator, call).await,
-        Operation::EstimateJob => estimate(creator, call).await,
-        Operation::PreviewUpload => preview(creator, call).await,
+        Operation::CreateJob => create(creator, &call).await,
+        Operation::EstimateJob => estimate(creator, &call).await,
+        Operation::PreviewUpload => preview(creator, &call).await,
         _ => Err(Problem::no_such_route()),
     }
 }

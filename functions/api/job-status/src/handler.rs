@@ -51,7 +51,7 @@ pub struct JobPages {
 ///
 /// # Errors
 /// The problem to answer.
-pub async fn handle(pages: &JobPages, call: &Call) -> Result<Response<Body>, Problem> {
+pub async fn handle(pages: &JobPages, call: Call) -> Result<Response<Body>, Problem> {
     let request = &call.request;
     match call.operation {
         Operation::ShowDocument => Ok(document(request)),

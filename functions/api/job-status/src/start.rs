@@ -1,40 +1,33 @@
-//! Start-up: reads the settings and builds the adapters once, then serves requests.
+//! Start-up: builds the use cases once, then serves requests.
 
-use std::sync::Arc;
-
+use rowmill_aws::host::serve;
 use rowmill_core::items::audit::Auditor;
+use rowmill_core::ports::BoxError;
 use rowmill_core::progress::views::job_reader::JobReader;
+use rowmill_core::wiring::{Missing, Ports};
 use rowmill_settings::{Links, SettingsGroup};
 
+use crate::NAME;
 use crate::handler::{self, JobPages};
 use crate::items::ItemPages;
 use crate::limits::{AUDIT_LIMITS, ITEMS_PAGE_MAX, JOBS_PAGE_MAX};
 use crate::results::JobResults;
 
-/// Runs `job-status`.
-///
-/// # Errors
-/// If a setting is missing or wrong, or the Lambda runtime API cannot be reached.
-pub async fn start() -> Result<(), lambda_runtime::Error> {
-    let runtime = rowmill_aws::start(crate::NAME).await?;
-    let (jobs, objects) = (runtime.job_store()?, runtime.objects()?);
-    let pages = Arc::new(JobPages {
-        items: ItemPages { jobs: jobs.clone(), objects: objects.clone() },
-        audits: Auditor { jobs: jobs.clone(), objects: objects.clone(), clock: runtime.clock(), limits: AUDIT_LIMITS },
-        results: JobResults {
-            objects: objects.clone(),
-            transfers: objects,
-            clock: runtime.clock(),
-            link_expiry: Links::from_env()?.expiry,
-        },
-        jobs: JobReader { jobs, clock: runtime.clock() },
-        jobs_page_max: JOBS_PAGE_MAX,
-        items_page_max: ITEMS_PAGE_MAX,
-    });
-    runtime
-        .serve_api(move |call| {
-            let pages = Arc::clone(&pages);
-            async move { handler::handle(&pages, &call).await }
-        })
-        .await
+pub async fn start() -> Result<(), BoxError> {
+    let ports = rowmill_aws::start(NAME).await?.ports;
+    let pages = JobPages::new(&ports, Links::from_env()?)?;
+    serve::api(NAME, &ports, pages, handler::handle).await
+}
+
+impl JobPages {
+    pub fn new(ports: &Ports, links: Links) -> Result<Self, Missing> {
+        let (jobs, objects, clock) = (ports.jobs.get()?, ports.objects.get()?, ports.clock.get()?);
+        let transfers = ports.transfers.get()?;
+        let items = ItemPages { jobs: jobs.clone(), objects: objects.clone() };
+        let audits =
+            Auditor { jobs: jobs.clone(), objects: objects.clone(), clock: clock.clone(), limits: AUDIT_LIMITS };
+        let results = JobResults { objects, transfers, clock: clock.clone(), link_expiry: links.expiry };
+        let jobs = JobReader { jobs, clock };
+        Ok(Self { items, audits, results, jobs, jobs_page_max: JOBS_PAGE_MAX, items_page_max: ITEMS_PAGE_MAX })
+    }
 }

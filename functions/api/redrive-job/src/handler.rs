@@ -12,9 +12,9 @@ use crate::redrive::{RedriveJobError, Redriver};
 ///
 /// # Errors
 /// The problem to answer.
-pub async fn handle(redriver: &Redriver, call: &Call) -> Result<Response<Body>, Problem> {
+pub async fn handle(redriver: &Redriver, call: Call) -> Result<Response<Body>, Problem> {
     match call.operation {
-        Operation::RedriveJob => redrive(redriver, call).await,
+        Operation::RedriveJob => redrive(redriver, &call).await,
         _ => Err(Problem::no_such_route()),
     }
 }

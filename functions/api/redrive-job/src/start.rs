@@ -1,33 +1,26 @@
-//! Start-up: reads the settings and builds the adapters once, then serves requests.
+//! Start-up: builds the use case once, then serves requests.
 
-use std::sync::Arc;
-
+use rowmill_aws::host::serve;
+use rowmill_core::ports::BoxError;
+use rowmill_core::wiring::{Missing, Ports};
 use rowmill_settings::SettingsGroup;
 
+use crate::NAME;
 use crate::handler;
 use crate::limits::RedriveLimits;
 use crate::redrive::Redriver;
 
-/// Runs `redrive-job`.
-///
-/// # Errors
-/// If a setting is missing or wrong, or the Lambda runtime API cannot be reached.
-pub async fn start() -> Result<(), lambda_runtime::Error> {
-    let runtime = rowmill_aws::start(crate::NAME).await?;
-    let redriver = Arc::new(Redriver {
-        jobs: runtime.job_store()?,
-        uploads: runtime.upload_store()?,
-        objects: runtime.objects()?,
-        splits: runtime.split_queue()?,
-        clock: runtime.clock(),
-        entropy: runtime.entropy(),
-        limits: RedriveLimits::from_env()?,
-        type_limits: runtime.type_limits()?,
-    });
-    runtime
-        .serve_api(move |call| {
-            let redriver = Arc::clone(&redriver);
-            async move { handler::handle(&redriver, &call).await }
-        })
-        .await
+pub async fn start() -> Result<(), BoxError> {
+    let ports = rowmill_aws::start(NAME).await?.ports;
+    let redriver = Redriver::new(&ports, RedriveLimits::from_env()?)?;
+    serve::api(NAME, &ports, redriver, handler::handle).await
+}
+
+impl Redriver {
+    pub fn new(ports: &Ports, limits: RedriveLimits) -> Result<Self, Missing> {
+        let (jobs, uploads, objects) = (ports.jobs.get()?, ports.uploads.get()?, ports.objects.get()?);
+        let (splits, clock, entropy) = (ports.splits.get()?, ports.clock.get()?, ports.entropy.get()?);
+        let type_limits = ports.type_limits.clone();
+        Ok(Self { jobs, uploads, objects, splits, clock, entropy, limits, type_limits })
+    }
 }

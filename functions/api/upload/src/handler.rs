@@ -17,7 +17,7 @@ use crate::upload::{UploadError, Uploads};
 ///
 /// # Errors
 /// The problem to answer.
-pub async fn handle(uploads: &Uploads, call: &Call) -> Result<Response<Body>, Problem> {
+pub async fn handle(uploads: &Uploads, call: Call) -> Result<Response<Body>, Problem> {
     let (owner, request) = (call.owner()?, &call.request);
     match call.operation {
         Operation::CreateUpload => create(uploads, owner, request).await,

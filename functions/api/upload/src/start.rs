@@ -1,34 +1,26 @@
-//! Start-up: reads the settings and builds the adapters once, then serves requests.
+//! Start-up: builds the use case once, then serves requests.
 
-use std::sync::Arc;
-
+use rowmill_aws::host::serve;
+use rowmill_core::ports::BoxError;
+use rowmill_core::wiring::{Missing, Ports};
 use rowmill_settings::SettingsGroup;
 
+use crate::NAME;
 use crate::handler;
 use crate::limits::UploadLimits;
 use crate::upload::Uploads;
 
-/// Runs `upload`.
-///
-/// # Errors
-/// If a setting is missing or wrong, or the Lambda runtime API cannot be reached.
-pub async fn start() -> Result<(), lambda_runtime::Error> {
-    let runtime = rowmill_aws::start(crate::NAME).await?;
-    let objects = runtime.objects()?;
-    let uploads = Arc::new(Uploads {
-        uploads: runtime.upload_store()?,
-        objects: objects.clone(),
-        transfers: objects.clone(),
-        multipart: objects,
-        outstanding: runtime.outstanding_uploads()?,
-        clock: runtime.clock(),
-        entropy: runtime.entropy(),
-        limits: UploadLimits::from_env()?,
-    });
-    runtime
-        .serve_api(move |call| {
-            let uploads = Arc::clone(&uploads);
-            async move { handler::handle(&uploads, &call).await }
-        })
-        .await
+pub async fn start() -> Result<(), BoxError> {
+    let ports = rowmill_aws::start(NAME).await?.ports;
+    let uploads = Uploads::new(&ports, UploadLimits::from_env()?)?;
+    serve::api(NAME, &ports, uploads, handler::handle).await
+}
+
+impl Uploads {
+    pub fn new(ports: &Ports, limits: UploadLimits) -> Result<Self, Missing> {
+        let (objects, transfers, multipart) = (ports.objects.get()?, ports.transfers.get()?, ports.multipart.get()?);
+        let (uploads, outstanding) = (ports.uploads.get()?, ports.outstanding.get()?);
+        let (clock, entropy) = (ports.clock.get()?, ports.entropy.get()?);
+        Ok(Self { uploads, objects, transfers, multipart, outstanding, clock, entropy, limits })
+    }
 }

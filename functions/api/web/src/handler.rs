@@ -27,7 +27,7 @@ pub struct Web {
 ///
 /// # Errors
 /// The problem to answer.
-pub async fn handle(web: &Web, call: &Call) -> Result<Response<Body>, Problem> {
+pub async fn handle(web: &Web, call: Call) -> Result<Response<Body>, Problem> {
     let request = &call.request;
     match call.operation {
         Operation::ShowPage => Ok(page(web, request)),
@@ -130,7 +130,7 @@ mod tests {
             },
         });
         let request = lambda_http::request::from_str(&event.to_string()).unwrap();
-        api.answer(request, |call| async move { handle(&web, &call).await }).await
+        api.answer(request, |call| async move { handle(&web, call).await }).await
     }
 
     fn text<'a>(answer: &'a Response<Body>, name: &str) -> &'a str {

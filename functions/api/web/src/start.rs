@@ -1,33 +1,30 @@
 //! Start-up: reads the settings once, then serves requests.
 
-use std::sync::Arc;
 use std::time::Duration;
 
-use lambda_runtime::Error;
 use rowmill_api::client_config::{ClientConfig, ClientLimits};
 use rowmill_aws::host::http::Access;
+use rowmill_aws::host::serve;
 use rowmill_core::job_types::JobTypes;
-use rowmill_core::ports::DirectTransfers;
+use rowmill_core::ports::{BoxError, DirectTransfers};
 use rowmill_settings::{FileLimits, JobTargets, SettingsGroup};
 use rowmill_targets::Targets;
 use upload::limits::UploadLimits;
 
+use crate::NAME;
 use crate::config::sign_in;
 use crate::handler::{self, Web};
 use crate::limits::PageSettings;
 use crate::policy::{Origins, origin};
 
 /// Runs `web` for these job types and those of [`JobTargets`]. A binary with its own job types passes them here.
-///
-/// # Errors
-/// If a setting is missing or wrong, or the Lambda runtime API cannot be reached.
-pub async fn start(job_types: JobTypes) -> Result<(), Error> {
-    let runtime = rowmill_aws::start(crate::NAME).await?;
+pub async fn start(job_types: JobTypes) -> Result<(), BoxError> {
+    let ports = rowmill_aws::start(NAME).await?.ports;
     let (access, page) = (Access::from_env()?, PageSettings::from_env()?);
     let targets = Targets::parse(&JobTargets::from_env()?.json, &job_types.names())?;
     let job_types = job_types.with(targets.types());
-    let bucket_origin = bucket_origin(&*runtime.objects()?).await?;
-    let live_url = runtime.live_url();
+    let bucket_origin = bucket_origin(&*ports.transfers.get()?).await?;
+    let live_url = rowmill_settings::LIVE_URL.read().ok();
     let origins = [&bucket_origin, &access.issuer, &page.token_origin].into_iter().chain(&live_url);
     let origins = Origins::of(origins.map(String::as_str));
     let config = ClientConfig {
@@ -41,17 +38,12 @@ pub async fn start(job_types: JobTypes) -> Result<(), Error> {
         job_types: job_types.names().into_iter().map(str::to_owned).collect(),
         job_types_without_file: job_types.names_without_file().into_iter().map(str::to_owned).collect(),
     };
-    let web = Arc::new(Web { config, policy: origins.policy() });
-    runtime
-        .serve_api(move |call| {
-            let web = Arc::clone(&web);
-            async move { handler::handle(&web, &call).await }
-        })
-        .await
+    let web = Web { config, policy: origins.policy() };
+    serve::api(NAME, &ports, web, handler::handle).await
 }
 
 /// The origin of presigned links: that of one which is signed here and never used. It needs no permission.
-async fn bucket_origin(transfers: &impl DirectTransfers) -> Result<String, Error> {
+async fn bucket_origin(transfers: &dyn DirectTransfers) -> Result<String, BoxError> {
     let link = transfers.presign_get("uploads/", "text/plain", "none", Duration::from_secs(60)).await?;
     origin(&link.url).ok_or_else(|| "presigned links have no origin".into())
 }

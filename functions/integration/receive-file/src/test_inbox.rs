@@ -14,11 +14,9 @@ use rowmill_core::in_memory::{
 use rowmill_core::job_types::{JobTypes, Validate};
 use rowmill_core::model::ids::Owner;
 use rowmill_core::model::job::Job;
-use rowmill_core::model::lanes::JobTypeLimits;
-use rowmill_core::model::messages::SplitMessage;
 use rowmill_core::ports::processor::JobType;
 use rowmill_core::ports::{Ceilings, Clock, Objects};
-use rowmill_core::text::ChunkLimits;
+use rowmill_core::wiring::{Port, Ports};
 use serde_json::{Value, json};
 
 use crate::handler::Inbox;
@@ -47,27 +45,22 @@ impl TestInbox {
         let (jobs, objects) = (Arc::new(InMemoryJobStore::default()), Arc::new(InMemoryObjects::default()));
         let (clock, deliveries) = (Arc::new(ManualClock::default()), Arc::new(InMemoryDeliveries::default()));
         let quotas = Arc::new(InMemoryQuotas::default());
-        let chunks = ChunkLimits { max_items: 500, max_bytes: 1 << 20, max_record_bytes: 1 << 20 };
-        let creator = Creator {
-            jobs: jobs.clone(),
-            uploads: Arc::new(InMemoryUploadStore::default()),
-            objects: objects.clone(),
-            outstanding: quotas.clone(),
-            records: Arc::new(InMemoryRecordStore::default()),
-            splits: Arc::new(InMemoryQueue::<SplitMessage>::default()),
-            job_types: JobTypes::of([Arc::new(Validate) as Arc<dyn JobType>]),
-            clock: clock.clone(),
-            entropy: Arc::new(CountingEntropy::default()),
-            limits: CreateLimits {
-                chunks,
-                ceilings: Ceilings { owner, job_type: 100, system: 200 },
-                ..CreateLimits::default()
-            },
-            type_limits: JobTypeLimits::default(),
-            owner_priorities: OwnerPriorities::default(),
+        let ports = Ports {
+            jobs: Port::given(jobs.clone()),
+            uploads: Port::given(Arc::new(InMemoryUploadStore::default())),
+            objects: Port::given(objects.clone()),
+            outstanding: Port::given(quotas.clone()),
+            records: Port::given(Arc::new(InMemoryRecordStore::default())),
+            splits: Port::given(Arc::new(InMemoryQueue::default())),
+            clock: Port::given(clock.clone()),
+            entropy: Port::given(Arc::new(CountingEntropy::default())),
+            ..Ports::default()
         };
+        let job_types = JobTypes::of([Arc::new(Validate) as Arc<dyn JobType>]);
+        let ceilings = Ceilings { owner, job_type: 100, system: 200 };
+        let limits = CreateLimits { ceilings, ..CreateLimits::default() };
         let receiver = Receiver {
-            creator,
+            creator: Creator::new(&ports, job_types, limits, OwnerPriorities::default()).expect("all ports"),
             blocked: BlockCheck::new(quotas.clone(), clock.clone()),
             limits: FileLimits { max_bytes: 1000, retention: Duration::from_secs(7 * 86_400) },
             default_owner: Owner("nobody".into()),

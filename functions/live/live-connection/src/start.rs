@@ -1,29 +1,18 @@
-//! Start-up: builds the adapters once, then serves connections.
+//! Start-up: builds the use case once, then serves connections.
 
-use std::sync::Arc;
-
+use rowmill_aws::host::live_events;
+use rowmill_core::ports::BoxError;
 use rowmill_settings::{ConnectionLimits, SettingsGroup};
 
 use crate::connect::Doorkeeper;
 use crate::handler;
 
-/// Runs `live-connection`.
-///
-/// # Errors
-/// If a setting is missing or wrong, or the Lambda runtime API cannot be reached.
-pub async fn start() -> Result<(), lambda_runtime::Error> {
-    let runtime = rowmill_aws::start("live-connection").await?;
-    let (live, limits) = (runtime.live_store()?, ConnectionLimits::from_env()?);
-    let door = Arc::new(Doorkeeper {
-        tickets: live.clone(),
-        connections: live,
-        clock: runtime.clock(),
-        per_owner: limits.per_owner,
-    });
-    runtime
-        .serve_live(move |event| {
-            let door = Arc::clone(&door);
-            async move { handler::handle(&door, event).await }
-        })
-        .await
+const NAME: &str = "live-connection";
+
+pub async fn start() -> Result<(), BoxError> {
+    let ports = rowmill_aws::start(NAME).await?.ports;
+    let (tickets, connections, clock) = (ports.tickets.get()?, ports.connections.get()?, ports.clock.get()?);
+    let per_owner = ConnectionLimits::from_env()?.per_owner;
+    let door = Doorkeeper { tickets, connections, clock, per_owner };
+    live_events::live(NAME, door, handler::handle).await
 }

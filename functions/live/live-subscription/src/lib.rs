@@ -1,7 +1,7 @@
 //! `live-subscription`: answers the messages of live connections.
 //!
 //! Behind the route `$default` of the WebSocket API, so that a message that asks for nothing known gets an answer, too.
-//! [`subscribe`] is the use case, [`handler`] maps the event to it, [`mod@start`] builds the adapters.
+//! [`subscribe`] is the use case, [`handler`] maps the event to it, [`mod@start`] builds the use case.
 
 pub mod handler;
 pub mod start;

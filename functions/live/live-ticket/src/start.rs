@@ -1,32 +1,20 @@
-//! Start-up: reads the settings and builds the adapters once, then serves requests.
+//! Start-up: builds the use case once, then serves requests.
 
-use std::sync::Arc;
-
+use rowmill_aws::host::serve;
+use rowmill_core::ports::BoxError;
 use rowmill_settings::{ConnectionLimits, SettingsGroup};
 
+use crate::NAME;
 use crate::handler;
 use crate::issue::TicketOffice;
 
-/// Runs `live-ticket`.
-///
-/// # Errors
-/// If a setting is missing or wrong, or the Lambda runtime API cannot be reached.
-pub async fn start() -> Result<(), lambda_runtime::Error> {
-    let runtime = rowmill_aws::start(crate::NAME).await?;
-    let (live, limits) = (runtime.live_store()?, ConnectionLimits::from_env()?);
-    let office = runtime.live_url().map(|url| TicketOffice {
-        tickets: live.clone(),
-        connections: live,
-        clock: runtime.clock(),
-        entropy: runtime.entropy(),
-        url,
-        per_owner: limits.per_owner,
-    });
-    let office = Arc::new(office);
-    runtime
-        .serve_api(move |call| {
-            let office = Arc::clone(&office);
-            async move { handler::handle(office.as_ref().as_ref(), &call).await }
-        })
-        .await
+pub async fn start() -> Result<(), BoxError> {
+    let ports = rowmill_aws::start(NAME).await?.ports;
+    let (tickets, connections) = (ports.tickets.get()?, ports.connections.get()?);
+    let (clock, entropy) = (ports.clock.get()?, ports.entropy.get()?);
+    let per_owner = ConnectionLimits::from_env()?.per_owner;
+    // A stack without an HTTP API has no live connections.
+    let url = rowmill_settings::LIVE_URL.read().ok();
+    let office = url.map(|url| TicketOffice { tickets, connections, clock, entropy, url, per_owner });
+    serve::api(NAME, &ports, office, |office, call| async move { handler::handle(office.as_ref(), &call).await }).await
 }

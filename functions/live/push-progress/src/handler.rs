@@ -14,8 +14,8 @@ use crate::push::Pusher;
 ///
 /// # Errors
 /// The changes must be delivered again. All of them: to tell a state twice does no harm.
-pub async fn handle(pusher: &Pusher, changes: Vec<RowChange>) -> Result<(), PortError> {
-    pusher.push(changes.into_iter().filter_map(change).collect()).await
+pub async fn handle(pusher: &Pusher, changes: Vec<RowChange>) -> Result<Option<String>, PortError> {
+    pusher.push(changes.into_iter().filter_map(change).collect()).await.map(|()| None)
 }
 
 fn change(change: RowChange) -> Option<Change> {

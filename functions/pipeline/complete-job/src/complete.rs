@@ -21,6 +21,7 @@ use rowmill_core::progress::update::{Usage, release_lease, stop_attempt, take_le
 use rowmill_core::progress::views::job_view;
 
 use crate::compose::{Composer, Composition};
+use crate::limits::CompleteLimits;
 use crate::slot::InvocationSlot;
 
 /// Number of tallies the audit reads at once.
@@ -55,12 +56,7 @@ pub struct Completer {
     pub composer: Composer,
     /// The queue that starts the next invocation of a composition that is handed over.
     pub completions: Arc<dyn Queue<CompletionMessage>>,
-    /// How long before the invocation's deadline a composition is handed over to the next invocation.
-    pub margin: Duration,
-    /// Duration of the lease; longer than an invocation can last.
-    pub lease: Duration,
-    /// Retention of a job after its end.
-    pub retention: Duration,
+    pub limits: CompleteLimits,
 }
 
 /// The waits between the tries of one action, until a time limit.
@@ -102,7 +98,7 @@ impl Completer {
     /// A port that is unavailable: deliver the message again.
     pub async fn complete(&self, message: &CompletionMessage, deadline: Timestamp) -> Result<CompletionEnd, PortError> {
         let run = self.entropy.run_id();
-        let mut slot = InvocationSlot { run, time_limit: deadline - self.margin, is_retry: false };
+        let mut slot = InvocationSlot { run, time_limit: deadline - self.limits.margin(), is_retry: false };
         let mut retries = self.retries(message.job_guid, slot.time_limit);
         loop {
             let error = match self.try_to_complete(message, slot).await {
@@ -146,7 +142,7 @@ impl Completer {
             return Ok(Some(CompletionEnd::NotOurs));
         }
         for _ in 0..LEASE_TRIES {
-            match take_lease(&*self.jobs, &*self.clock, &job, slot.run, self.lease).await?.done() {
+            match take_lease(&*self.jobs, &*self.clock, &job, slot.run, self.limits.lease()).await?.done() {
                 Err(job) if job.is_past(message.attempt) => return Ok(Some(CompletionEnd::NotOurs)),
                 Err(_) => self.clock.sleep(LEASE_WAIT).await,
                 Ok(job) => return self.end(job, &totals, slot).await.map(Some),
@@ -168,7 +164,7 @@ impl Completer {
         }
         let results = Results { attempt: job.attempt, manifest: name };
         for _ in 0..TRIES {
-            let ended = Completion::of(&job, totals, Some(results), self.clock.now(), self.retention);
+            let ended = Completion::of(&job, totals, Some(results), self.clock.now(), self.limits.jobs.retention);
             let Some(completion) = ended else { return Ok(CompletionEnd::NotOurs) };
             // Before the row that names it. If the job is stopped in between, it is written again.
             self.put_manifest(&completion, &results, &composition).await?;
@@ -193,7 +189,7 @@ impl Completer {
         composition: &Composition,
     ) -> Result<CompletionEnd, PortError> {
         let state = self.entropy.run_id();
-        let mut retries = self.retries(job.job_guid, slot.time_limit + self.margin / 2);
+        let mut retries = self.retries(job.job_guid, slot.time_limit + self.limits.margin() / 2);
         loop {
             match self.try_to_hand_over(job, slot.run, state, composition).await {
                 Err(error) if retries.wait(&error).await => {}

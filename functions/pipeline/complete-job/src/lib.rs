@@ -2,7 +2,7 @@
 //!
 //! Reads the completions queue. [`complete`] is the use case, [`compose`] writes the result files, [`slot`] is the time
 //! that an invocation has, [`handler`] maps the queue's
-//! event to it, [`limits`] has the limits, [`mod@start`] builds the adapters.
+//! event to it, [`limits`] has the limits, [`mod@start`] builds the use case.
 
 pub mod complete;
 pub mod compose;

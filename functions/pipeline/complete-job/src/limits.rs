@@ -6,6 +6,8 @@ use rowmill_core::model::job::LEASE_MARGIN;
 use rowmill_core::model::packing::PackedLimits;
 use rowmill_settings::{JobRetention, TimeLimits};
 
+use crate::compose::writer::PART_BYTES;
+
 /// The share of an invocation that is left for what follows composing: the end of the job, or the handover.
 const MARGIN_SHARE: u32 = 4;
 
@@ -18,6 +20,8 @@ rowmill_settings::settings! {
         pub packed: PackedLimits;
         /// Maximum number of bytes of an upload that are copied because they were never dispatched.
         pub unprocessed_max_bytes: u64 = 1024 * 1024 * 1024;
+        /// Size of a part of a result.
+        pub part_bytes: usize = PART_BYTES;
     }
 }
 

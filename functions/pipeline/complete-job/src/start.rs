@@ -1,45 +1,36 @@
-//! Start-up: reads the settings and builds the adapters once, then serves messages.
+//! Start-up: builds the use case once, then serves messages.
 
-use std::sync::Arc;
-
+use rowmill_aws::host::serve;
+use rowmill_core::ports::BoxError;
+use rowmill_core::wiring::{Missing, Ports};
 use rowmill_settings::SettingsGroup;
 
 use crate::complete::Completer;
 use crate::compose::Composer;
-use crate::compose::writer::PART_BYTES;
 use crate::handler;
 use crate::limits::CompleteLimits;
 
-/// Runs `complete-job`.
-///
-/// # Errors
-/// If a setting is missing or wrong, or the Lambda runtime API cannot be reached.
-pub async fn start() -> Result<(), lambda_runtime::Error> {
-    let runtime = rowmill_aws::start("complete-job").await?;
-    let limits = CompleteLimits::from_env()?;
-    let (jobs, objects) = (runtime.job_store()?, runtime.objects()?);
-    let completer = Arc::new(Completer {
-        composer: Composer {
+const NAME: &str = "complete-job";
+
+pub async fn start() -> Result<(), BoxError> {
+    let ports = rowmill_aws::start(NAME).await?.ports;
+    let completer = Completer::new(&ports, CompleteLimits::from_env()?)?;
+    serve::queue(NAME, completer, handler::handle).await
+}
+
+impl Completer {
+    pub fn new(ports: &Ports, limits: CompleteLimits) -> Result<Self, Missing> {
+        let (jobs, objects, multipart) = (ports.jobs.get()?, ports.objects.get()?, ports.multipart.get()?);
+        let (clock, entropy, completions) = (ports.clock.get()?, ports.entropy.get()?, ports.completions.get()?);
+        let composer = Composer {
             jobs: jobs.clone(),
-            objects: objects.clone(),
-            multipart: objects,
-            clock: runtime.clock(),
+            objects,
+            multipart,
+            clock: clock.clone(),
             unprocessed_max_bytes: limits.unprocessed_max_bytes,
-            part_bytes: PART_BYTES,
+            part_bytes: limits.part_bytes,
             packed: limits.packed.into(),
-        },
-        jobs,
-        completions: runtime.completions_queue()?,
-        clock: runtime.clock(),
-        entropy: runtime.entropy(),
-        margin: limits.margin(),
-        lease: limits.lease(),
-        retention: limits.jobs.retention,
-    });
-    runtime
-        .serve_queue(move |batch| {
-            let completer = Arc::clone(&completer);
-            async move { handler::handle(&completer, batch).await }
-        })
-        .await
+        };
+        Ok(Self { jobs, clock, entropy, composer, completions, limits })
+    }
 }

@@ -3,7 +3,7 @@
 //! Reads the items queue, up to ten chunks at a time, and the isolate queue, one chunk at a time. [`process`] is the use
 //! case from the message to the commit: `plan` decides, [`run`] runs the items, `isolate` those of a chunk whose message became a dead
 //! letter, [`open_chunk`] reads and writes a chunk for them, and [`reports`] tell its breaker. [`invocation`] is what the chunks of an invocation share: [`watch`] is what is known about their jobs, [`neighbours`] reads them together.
-//! [`handler`] maps the queue's event to the use case, [`limits`] has the limits, [`mod@start`] builds the adapters.
+//! [`handler`] maps the queue's event to the use case, [`limits`] has the limits, [`mod@start`] builds the use case.
 
 pub mod handler;
 pub mod invocation;

@@ -1,35 +1,30 @@
-//! Start-up: reads the settings and builds the adapters once, then serves messages.
+//! Start-up: builds the use case once, then serves messages.
 
-use std::sync::Arc;
-
+use rowmill_aws::host::serve;
+use rowmill_core::ports::BoxError;
+use rowmill_core::progress::JobSteps;
+use rowmill_core::progress::commit::resend::ChunkResender;
+use rowmill_core::wiring::{Missing, Ports};
 use rowmill_settings::SettingsGroup;
 
 use crate::handler;
 use crate::limits::SplitLimits;
 use crate::split::Splitter;
 
-/// Runs `split-job`.
-///
-/// # Errors
-/// If a setting is missing or wrong, or the Lambda runtime API cannot be reached.
-pub async fn start() -> Result<(), lambda_runtime::Error> {
-    let runtime = rowmill_aws::start("split-job").await?;
-    let splitter = Arc::new(Splitter {
-        jobs: runtime.job_store()?,
-        objects: runtime.objects()?,
-        records: runtime.record_store()?,
-        chunks: runtime.items_queues()?,
-        splits: runtime.split_queue()?,
-        resender: runtime.resender()?,
-        steps: runtime.job_steps()?,
-        clock: runtime.clock(),
-        entropy: runtime.entropy(),
-        limits: SplitLimits::from_env()?,
-    });
-    runtime
-        .serve_queue(move |batch| {
-            let splitter = Arc::clone(&splitter);
-            async move { handler::handle(&splitter, batch).await }
-        })
-        .await
+const NAME: &str = "split-job";
+
+pub async fn start() -> Result<(), BoxError> {
+    let ports = rowmill_aws::start(NAME).await?.ports;
+    let splitter = Splitter::new(&ports, SplitLimits::from_env()?)?;
+    serve::queue(NAME, splitter, handler::handle).await
+}
+
+impl Splitter {
+    pub fn new(ports: &Ports, limits: SplitLimits) -> Result<Self, Missing> {
+        let (jobs, objects, records) = (ports.jobs.get()?, ports.objects.get()?, ports.records.get()?);
+        let (chunks, splits) = (ports.chunks.get()?.items.clone(), ports.splits.get()?);
+        let (resender, steps) = (ChunkResender::of(ports)?, JobSteps::of(ports)?);
+        let (clock, entropy) = (ports.clock.get()?, ports.entropy.get()?);
+        Ok(Self { jobs, objects, records, chunks, splits, resender, steps, clock, entropy, limits })
+    }
 }

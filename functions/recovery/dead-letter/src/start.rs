@@ -1,36 +1,29 @@
-//! Start-up: reads the settings and builds the adapters once, then serves messages.
+//! Start-up: builds the use case once, then serves messages.
 
-use std::sync::Arc;
-
+use rowmill_aws::host::serve;
+use rowmill_core::ports::BoxError;
+use rowmill_core::progress::JobSteps;
+use rowmill_core::wiring::{Missing, Ports};
 use rowmill_settings::SettingsGroup;
 
 use crate::handler;
 use crate::limits::DeadLetterLimits;
 use crate::settle::DeadLetters;
 
-/// Runs `dead-letter`.
-///
-/// # Errors
-/// If a setting is missing or wrong, or the Lambda runtime API cannot be reached.
-pub async fn start() -> Result<(), lambda_runtime::Error> {
-    let runtime = rowmill_aws::start("dead-letter").await?;
-    let limits = DeadLetterLimits::from_env()?;
-    let dead_letters = Arc::new(DeadLetters {
-        jobs: runtime.job_store()?,
-        objects: runtime.objects()?,
-        isolated: runtime.isolate_queue()?,
-        steps: runtime.job_steps()?,
-        clock: runtime.clock(),
-        entropy: runtime.entropy(),
-        patience: limits.recovery.stale,
-        completion_patience: limits.completion_patience(),
-        lease: limits.lease(),
-        retention: limits.jobs.retention,
-    });
-    runtime
-        .serve_queue(move |batch| {
-            let dead_letters = Arc::clone(&dead_letters);
-            async move { handler::handle(&dead_letters, batch).await }
-        })
-        .await
+const NAME: &str = "dead-letter";
+
+pub async fn start() -> Result<(), BoxError> {
+    let ports = rowmill_aws::start(NAME).await?.ports;
+    let dead_letters = DeadLetters::new(&ports, DeadLetterLimits::from_env()?)?;
+    serve::queue(NAME, dead_letters, handler::handle).await
+}
+
+impl DeadLetters {
+    pub fn new(ports: &Ports, limits: DeadLetterLimits) -> Result<Self, Missing> {
+        let (jobs, objects, isolated) = (ports.jobs.get()?, ports.objects.get()?, ports.chunks.get()?.isolated.clone());
+        let (steps, clock, entropy) = (JobSteps::of(ports)?, ports.clock.get()?, ports.entropy.get()?);
+        let (patience, completion_patience) = (limits.recovery.stale, limits.completion_patience());
+        let (lease, retention) = (limits.lease(), limits.jobs.retention);
+        Ok(Self { jobs, objects, isolated, steps, clock, entropy, patience, completion_patience, lease, retention })
+    }
 }

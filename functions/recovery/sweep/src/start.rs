@@ -1,36 +1,32 @@
-//! Start-up: reads the settings and builds the adapters once, then serves the ticks of the schedule.
+//! Start-up: builds the use case once, then serves the ticks of the schedule.
 
-use std::sync::Arc;
-
+use rowmill_aws::host::serve;
 use rowmill_core::model::breaker::BreakerLimits;
+use rowmill_core::ports::BoxError;
+use rowmill_core::progress::JobSteps;
+use rowmill_core::progress::breaker::BreakerSteps;
+use rowmill_core::progress::commit::resend::ChunkResender;
+use rowmill_core::wiring::{Missing, Ports};
 use rowmill_settings::SettingsGroup;
 
 use crate::handler;
 use crate::limits::SweepLimits;
 use crate::sweep::Sweeper;
 
-/// Runs `sweep`.
-///
-/// # Errors
-/// If a setting is missing or wrong, or the Lambda runtime API cannot be reached.
-pub async fn start() -> Result<(), lambda_runtime::Error> {
-    let runtime = rowmill_aws::start("sweep").await?;
-    let sweeper = Arc::new(Sweeper {
-        jobs: runtime.job_store()?,
-        splits: runtime.split_queue()?,
-        chunks: runtime.items_queues()?,
-        isolated: runtime.isolate_queue()?,
-        resender: runtime.resender()?,
-        steps: runtime.job_steps()?,
-        breaker: runtime.breaker(BreakerLimits::from_env()?)?,
-        clock: runtime.clock(),
-        entropy: runtime.entropy(),
-        limits: SweepLimits::from_env()?,
-    });
-    runtime
-        .serve_schedule(move || {
-            let sweeper = Arc::clone(&sweeper);
-            async move { handler::handle(&sweeper).await }
-        })
-        .await
+const NAME: &str = "sweep";
+
+pub async fn start() -> Result<(), BoxError> {
+    let ports = rowmill_aws::start(NAME).await?.ports;
+    let sweeper = Sweeper::new(&ports, SweepLimits::from_env()?, BreakerLimits::from_env()?)?;
+    serve::schedule(NAME, sweeper, handler::handle).await
+}
+
+impl Sweeper {
+    pub fn new(ports: &Ports, limits: SweepLimits, breaker: BreakerLimits) -> Result<Self, Missing> {
+        let (jobs, splits, queues) = (ports.jobs.get()?, ports.splits.get()?, ports.chunks.get()?);
+        let (chunks, isolated) = (queues.items.clone(), queues.isolated.clone());
+        let (resender, steps) = (ChunkResender::of(ports)?, JobSteps::of(ports)?);
+        let (breaker, clock, entropy) = (BreakerSteps::of(ports, breaker)?, ports.clock.get()?, ports.entropy.get()?);
+        Ok(Self { jobs, splits, chunks, isolated, resender, steps, breaker, clock, entropy, limits })
+    }
 }

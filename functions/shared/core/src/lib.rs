@@ -2,7 +2,7 @@
 //! through which a function reaches the world.
 //!
 //! ```text
-//! text ─► model ─► ports ─► items ─► progress, callers, sending, job_types ─► the function crates
+//! text ─► model ─► ports ─► items ─► sending ─► wiring ─► progress, callers, job_types ─► the function crates
 //! ```
 //!
 //! A module uses only modules to its left:
@@ -11,10 +11,11 @@
 //! - [`model`]: jobs, tallies, checkpoints, messages and results as types, with their rules. Pure.
 //! - [`ports`]: the traits that adapters implement, and the traits that a job type implements.
 //! - [`items`]: reading the items of a chunk, and walking through the failed, skipped and written items of a job.
+//! - [`sending`]: where a message goes: lanes, priorities, live connections.
+//! - [`wiring`]: the ports of a function as one value, which use cases are built from.
 //! - [`progress`]: the steps of a job that several functions share: updating the job row, committing a chunk, closing a tally,
 //!   ending the split, and the views of a job.
 //! - [`callers`]: callers that are refused.
-//! - [`sending`]: where a message goes: lanes, priorities, live connections.
 //! - [`job_types`]: the job types that Rowmill ships.
 //!
 //! Nothing here knows AWS, a clock or an environment variable. Adapters live in `rowmill-aws`, use cases in the function
@@ -30,6 +31,7 @@ pub mod ports;
 pub mod progress;
 pub mod sending;
 pub mod text;
+pub mod wiring;
 
 #[cfg(feature = "testing")]
 pub mod contract;

@@ -52,16 +52,12 @@ pub use value::Value;
 use rowmill_api::job_type_limits::JobTypesError;
 use rowmill_api::owner_priorities::OwnerPrioritiesError;
 use rowmill_api::times::TooShort;
+use rowmill_core::wiring::Missing;
 
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
-    /// A variable that has no default is not set.
-    #[error("{name} is not set; it must be {expected}")]
-    Missing {
-        /// The environment variable.
-        name: String,
-        expected: &'static str,
-    },
+    #[error(transparent)]
+    Missing(#[from] Missing),
     /// A variable holds something else than it must.
     #[error("{name} is `{value}`; it must be {expected}")]
     Invalid {

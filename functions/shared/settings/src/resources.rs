@@ -1,6 +1,6 @@
 //! The tables, the bucket, the queues, the event bus and the secret of the stack, which the template names to each function.
 
-use super::StartError;
+use rowmill_core::wiring::Missing;
 
 /// A resource of the stack. It has no default.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -14,10 +14,10 @@ impl Resource {
     /// The resource's name, or its URL.
     ///
     /// # Errors
-    /// [`StartError::Missing`].
-    pub fn read(self) -> Result<String, StartError> {
+    /// If its variable is not set.
+    pub fn read(self) -> Result<String, Missing> {
         let value = std::env::var(self.variable).ok().filter(|value| !value.trim().is_empty());
-        value.ok_or_else(|| StartError::Missing { name: self.variable.to_owned(), expected: self.expected })
+        value.ok_or(Missing { variable: self.variable, expected: self.expected })
     }
 }
 

@@ -128,7 +128,7 @@ async fn damage_to_a_tally_is_named() {
 
     let wrong = Damaged::new().await;
     wrong.world.objects.expire(&format!("results/{}/1/", wrong.job));
-    wrong.world.clock.advance(wrong.world.limits.retention);
+    wrong.world.clock.advance(wrong.world.limits.jobs.retention);
     wrong.tally(1, 0, |tally| tally.counts.failed -= 1);
     wrong.names("a count of an expired attempt", AuditCode::TallyDiffers, 1, Some(0), None).await;
 

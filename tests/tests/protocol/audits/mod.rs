@@ -107,10 +107,10 @@ async fn a_cancelled_job_is_proved_whether_its_chunks_were_skipped_with_marks_or
     world.process_all(&chunks[60..]).await;
     agrees(&world, job, AuditVerdict::Active).await;
     // The other messages are lost: after the grace the sweep closes their tally without them.
-    world.clock.advance(world.limits.grace + world.limits.recovery.stale);
+    world.clock.advance(world.limits.sweep.stop.grace + world.limits.sweep.recovery.stale);
     for _ in 0..4 {
         world.sweep().await;
-        world.clock.advance(world.limits.recovery.stale);
+        world.clock.advance(world.limits.sweep.recovery.stale);
     }
     world.run().await;
     let audit = agrees(&world, job, AuditVerdict::Proved).await;
@@ -173,7 +173,7 @@ async fn an_earlier_attempt_whose_objects_have_expired_is_taken_from_its_tallies
     let audit = world.audit(job).await;
     assert_eq!(audit.verdict, AuditVerdict::Refuted, "nothing can have expired yet");
     // As long after its creation as a job is kept after its end, the first objects may have expired.
-    world.clock.advance(world.limits.retention);
+    world.clock.advance(world.limits.jobs.retention);
     let audit = agrees(&world, job, AuditVerdict::ProvedInPart).await;
     assert_eq!((audit.tallies, audit.tallies_expired), (3, 2));
     world.objects.expire(&format!("results/{job}/2/chunks"));

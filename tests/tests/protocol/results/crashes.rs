@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use acceptance::faults::{Death, at_every_call};
 use acceptance::files::gzip;
-use acceptance::use_cases::Limits;
 use acceptance::world::World;
 use complete_job::complete::CompletionEnd;
 use rowmill_core::model::ids::JobGuid;
@@ -89,7 +88,7 @@ async fn a_handover_survives_a_failed_call_to_a_store_without_another_delivery()
 async fn a_retry_continues_the_composition_after_a_try_that_finished_the_file() {
     let mut calls = 0;
     for is_disturbed in [false, true] {
-        let world = World::new(Limits { part_bytes: 64, ..chunks_of(1) });
+        let world = World::new(chunks_of(1).but(|limits| limits.complete.part_bytes = 64));
         let (job, mut message) = processed(&world).await;
         let composed = loop {
             let too_soon = world.deadline_in(TIMES[1]);
@@ -140,7 +139,7 @@ async fn a_crash_at_any_call_changes_no_byte_of_the_unprocessed_rows() {
 #[tokio::test]
 async fn a_finished_but_unrecorded_file_is_not_left_out() {
     at_every_call(async |call, death| {
-        let world = World::new(Limits { part_bytes: 100, ..chunks_of(1) });
+        let world = World::new(chunks_of(1).but(|limits| limits.complete.part_bytes = 100));
         let job = world.validate_csv(partly_bad()).await;
         world.split().await;
         world.cancel(job).await;

@@ -110,8 +110,8 @@ fn id(record: &Value) -> u64 {
 
 #[tokio::test]
 async fn a_tally_of_stored_chunks_ends_before_it_exceeds_the_memory() {
-    let limits = ChunkLimits { max_items: 16, max_bytes: 16 << 20, max_record_bytes: 1 << 20 };
-    let world = World::new(Limits { chunks: limits, ..Limits::default() });
+    let chunks = ChunkLimits { max_items: 16, max_bytes: 16 << 20, max_record_bytes: 1 << 20 };
+    let world = World::new(Limits::default().but(|limits| limits.create.chunks = chunks));
     // 18 chunks of 16 records of 256 KiB: more than the 64 MiB that a tally may hold, but far fewer than 64 chunks.
     let text = "x".repeat(1 << 18);
     add_records(&world, "local/big", 1..=288, &text).await;

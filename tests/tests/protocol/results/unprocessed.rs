@@ -59,7 +59,7 @@ async fn skipped_chunks_that_follow_each_other_are_read_together() {
 #[tokio::test]
 async fn undispatched_rows_are_copied_up_to_the_limit_and_while_the_upload_exists() {
     for (limit, is_gone) in [(1 << 20, false), (40, false), (1 << 20, true)] {
-        let world = World::new(Limits { unprocessed_max_bytes: limit, ..chunks_of(1) });
+        let world = World::new(chunks_of(1).but(|limits| limits.complete.unprocessed_max_bytes = limit));
         let file = world.store_csv(files::plain_csv(100)).await;
         let job = world.create("validate", file, json!({})).await.unwrap().job_guid;
         // The job is cancelled after one tally is dispatched.
@@ -100,7 +100,7 @@ async fn rows_of_a_packed_upload_that_cannot_be_copied_are_reported() {
         [(TIMES[0], TIMES[0], 37, None), (TIMES[1], TIMES[0], 37, None), (TIMES[1], TIMES[1], 1, too_long)]
     {
         let chunks = ChunkLimits { max_items: 1, max_bytes: 10_000, max_record_bytes: 10_000 };
-        let world = World::new(Limits { chunks, ..Limits::default() });
+        let world = World::new(Limits::default().but(|limits| limits.create.chunks = chunks));
         let file = world.store("application/gzip", whole.clone()).await;
         let job = world.create("validate", file, json!({ "format": "csv" })).await.unwrap().job_guid;
         // The job is cancelled after one tally is split. Its first row is too long.

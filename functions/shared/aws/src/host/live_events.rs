@@ -9,6 +9,7 @@ use lambda_runtime::{Error, LambdaEvent, service_fn};
 use rowmill_core::model::live::ConnectionId;
 use serde::{Deserialize, Serialize};
 
+use crate::host::forever;
 use crate::host::invocation::Invocation;
 use crate::host::serve::{Handler, Served};
 
@@ -69,16 +70,19 @@ impl fmt::Debug for LiveEvent {
 
 /// Serves what happens on the connections of a WebSocket API until the execution environment ends.
 ///
-/// The answer has no body: API Gateway drops one, and an emulator may send it to the client.
+/// The handler returns the HTTP status of its answer: an opening connection with another status than 200 is refused. The
+/// answer has no body: API Gateway drops one, and an emulator may send it to the client.
 ///
 /// # Errors
 /// If the Lambda runtime API cannot be reached.
-pub async fn live<H, F>(function_name: &'static str, handler: H) -> Result<(), Error>
+pub async fn live<U, H, F>(function_name: &'static str, use_case: U, handler: H) -> Result<(), Error>
 where
-    H: Fn(LiveEvent) -> F + Send + Sync + 'static,
+    U: Send + Sync + 'static,
+    H: Fn(&'static U, LiveEvent) -> F + Send + Sync + 'static,
     F: Future<Output = u16> + Send + 'static,
 {
-    serve_live(function_name, Arc::new(move |event| handler(event).boxed())).await
+    let use_case = forever(use_case);
+    serve_live(function_name, Arc::new(move |event| handler(use_case, event).boxed())).await
 }
 
 fn serve_live(function_name: &'static str, handler: Handler<LiveEvent, u16>) -> LocalBoxFuture<'static, Served> {

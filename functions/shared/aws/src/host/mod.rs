@@ -15,3 +15,8 @@ pub mod invocation;
 pub mod live_events;
 pub mod serve;
 mod thread_priority;
+
+/// What handlers use is never dropped: they are called until the process ends.
+fn forever<T>(value: T) -> &'static T {
+    Box::leak(Box::new(value))
+}

@@ -13,11 +13,15 @@ use lambda_http::{Body, Request, RequestExt, Response};
 use lambda_runtime::layers::TracingLayer;
 use lambda_runtime::tower::layer::layer_fn;
 use lambda_runtime::{Error, LambdaEvent, Service, service_fn};
+use rowmill_core::wiring::Ports;
+use rowmill_settings::SettingsGroup;
 use serde::de::{DeserializeOwned, IgnoredAny};
 use serde::{Deserialize, Serialize};
 
 use crate::adapters::dynamodb::RowChange;
 use crate::host::batch_threads::end_process_if_held;
+use crate::host::forever;
+use crate::host::http::{Access, Api, Call, Guard, Problem};
 use crate::host::invocation::Invocation;
 use crate::observe::metrics::{self, Metric};
 use crate::observe::trace::{self, TraceId};
@@ -43,16 +47,21 @@ pub struct Delivery<M> {
 /// A handler of events of type `E`, boxed.
 pub(crate) type Handler<E, R> = Arc<dyn Fn(E) -> BoxFuture<'static, R> + Send + Sync>;
 
-/// Serves HTTP requests until the execution environment ends.
+/// Serves the API's routes of a function until the execution environment ends.
 ///
 /// # Errors
-/// If the Lambda runtime API cannot be reached.
-pub async fn http<H, F>(function_name: &'static str, handler: H) -> Result<(), Error>
+/// If a setting is missing or wrong, or the Lambda runtime API cannot be reached.
+pub async fn api<U, H, F>(function_name: &'static str, ports: &Ports, use_case: U, handler: H) -> Result<(), Error>
 where
-    H: Fn(Request) -> F + Send + Sync + 'static,
-    F: Future<Output = Response<Body>> + Send + 'static,
+    U: Send + Sync + 'static,
+    H: Fn(&'static U, Call) -> F + Copy + Send + Sync + 'static,
+    F: Future<Output = Result<Response<Body>, Problem>> + Send + 'static,
 {
-    serve_http(function_name, Arc::new(move |request| handler(request).boxed())).await
+    let guard = Guard::of(function_name, ports)?;
+    let api = forever(Api { function: function_name, access: Access::from_env()?, guard });
+    let use_case = forever(use_case);
+    let answer = move |request| api.answer(request, move |call| handler(use_case, call)).boxed();
+    serve_http(function_name, Arc::new(answer)).await
 }
 
 fn serve_http(
@@ -75,21 +84,24 @@ fn serve_http(
     .boxed_local()
 }
 
-/// Serves batches of a queue's messages until the execution environment ends.
+/// Serves batches of a queue's messages until the execution environment ends. The handler returns the ids of the messages
+/// to deliver again.
 ///
 /// # Errors
 /// If the Lambda runtime API cannot be reached.
-pub async fn queue<M, H, F>(function_name: &'static str, handler: H) -> Result<(), Error>
+pub async fn queue<U, M, H, F>(function_name: &'static str, use_case: U, handler: H) -> Result<(), Error>
 where
+    U: Send + Sync + 'static,
     M: DeserializeOwned + Send + 'static,
-    H: Fn(Batch<M>) -> F + Send + Sync + 'static,
+    H: Fn(&'static U, Batch<M>) -> F + Send + Sync + 'static,
     F: Future<Output = Vec<String>> + Send + 'static,
 {
+    let use_case = forever(use_case);
     let handler = move |(event, deadline): (SqsEvent, Timestamp)| {
         let received = Received::new(event, deadline);
         let again = received.batch.deliveries.iter().filter(|delivery| delivery.receive_count > 1).count();
         metrics::add_any(Metric::MessagesRedelivered, again as u64);
-        let work = (!received.batch.deliveries.is_empty()).then(|| handler(received.batch));
+        let work = (!received.batch.deliveries.is_empty()).then(|| handler(use_case, received.batch));
         async move {
             let retry = match work {
                 Some(work) => work.await,
@@ -164,14 +176,16 @@ where
 ///
 /// # Errors
 /// If the Lambda runtime API cannot be reached.
-pub async fn stream<H, F, E>(function_name: &'static str, handler: H) -> Result<(), Error>
+pub async fn stream<U, H, F, E>(function_name: &'static str, use_case: U, handler: H) -> Result<(), Error>
 where
-    H: Fn(Vec<RowChange>) -> F + Send + Sync + 'static,
+    U: Send + Sync + 'static,
+    H: Fn(&'static U, Vec<RowChange>) -> F + Send + Sync + 'static,
     F: Future<Output = Result<Option<String>, E>> + Send + 'static,
     E: Into<Error> + Send + 'static,
 {
-    serve_stream(function_name, Arc::new(move |changes| handler(changes).map(|done| done.map_err(E::into)).boxed()))
-        .await
+    let use_case = forever(use_case);
+    let answer = move |changes| handler(use_case, changes).map(|done| done.map_err(E::into)).boxed();
+    serve_stream(function_name, Arc::new(answer)).await
 }
 
 fn serve_stream(
@@ -201,13 +215,16 @@ fn serve_stream(
 ///
 /// # Errors
 /// If the Lambda runtime API cannot be reached.
-pub async fn schedule<H, F, E>(function_name: &'static str, handler: H) -> Result<(), Error>
+pub async fn schedule<U, H, F, E>(function_name: &'static str, use_case: U, handler: H) -> Result<(), Error>
 where
-    H: Fn() -> F + Send + Sync + 'static,
+    U: Send + Sync + 'static,
+    H: Fn(&'static U) -> F + Send + Sync + 'static,
     F: Future<Output = Result<(), E>> + Send + 'static,
     E: Into<Error> + Send + 'static,
 {
-    serve_schedule(function_name, Arc::new(move |()| handler().map(|done| done.map_err(E::into)).boxed())).await
+    let use_case = forever(use_case);
+    let answer = move |()| handler(use_case).map(|done| done.map_err(E::into)).boxed();
+    serve_schedule(function_name, Arc::new(answer)).await
 }
 
 fn serve_schedule(

@@ -9,6 +9,7 @@ use crate::model::job::Job;
 use crate::ports::{BreakerMoved, Breakers, Clock, Entropy, JobStore, PortError};
 use crate::progress::counters::Counters;
 use crate::progress::update::update_job;
+use crate::wiring::{Missing, Ports};
 
 /// How often a move of a breaker is tried. Each loss means that another run has moved it, so it soon opens or the runs are
 /// mostly good.
@@ -63,14 +64,9 @@ enum Judged {
 }
 
 impl BreakerSteps {
-    pub fn new(
-        jobs: Arc<dyn JobStore>,
-        breakers: Arc<dyn Breakers>,
-        clock: Arc<dyn Clock>,
-        entropy: Arc<dyn Entropy>,
-        limits: BreakerLimits,
-    ) -> Self {
-        Self { jobs, breakers, clock, entropy, limits }
+    pub fn of(ports: &Ports, limits: BreakerLimits) -> Result<Self, Missing> {
+        let (jobs, breakers) = (ports.jobs.get()?, ports.breakers.get()?);
+        Ok(Self { jobs, breakers, clock: ports.clock.get()?, entropy: ports.entropy.get()?, limits })
     }
 
     /// Whether there are no breakers.
@@ -225,7 +221,8 @@ mod tests {
         let limits = BreakerLimits { failures: 100, window: Duration::from_secs(600), probe: Duration::from_secs(60) };
         let breakers = Arc::new(Contended(Mutex::new(TRIES)));
         let (jobs, clock) = (Arc::new(InMemoryJobStore::default()), Arc::new(ManualClock::default()));
-        let steps = BreakerSteps::new(jobs, breakers, clock.clone(), Arc::new(CountingEntropy::default()), limits);
+        let entropy = Arc::new(CountingEntropy::default());
+        let steps = BreakerSteps { jobs, breakers, clock: clock.clone(), entropy, limits };
         let (job, began) = (fixtures::job(), clock.now());
         let run =
             FailedRun { job: job.job_guid, attempt: 1, began, code: "busy", good: 0, lanes: None, is_isolated: false };

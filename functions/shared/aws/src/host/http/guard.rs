@@ -8,10 +8,13 @@ use jiff::Timestamp;
 use lambda_http::{Body, Response};
 use rowmill_api::blocks::Principal;
 use rowmill_api::problem::ProblemCode;
-use rowmill_api::routes::{RATE_LIMIT, RATE_LIMIT_POLICY, Route};
+use rowmill_api::routes::{self, RATE_LIMIT, RATE_LIMIT_POLICY, Route};
 use rowmill_core::callers::blocked::BlockCheck;
+use rowmill_core::callers::refused::RefusalMemory;
 use rowmill_core::model::request_limits::{RequestLimits, RequestsCounted, Window};
 use rowmill_core::ports::{Clock, Counted, Entropy, RequestCounts, RequestToCount};
+use rowmill_core::wiring::Ports;
+use rowmill_settings::{SettingsGroup, StartError};
 
 use super::{Caller, Problem};
 
@@ -57,6 +60,20 @@ impl RateLimitFields {
 }
 
 impl Guard {
+    /// The guard of a function's routes, if one of them is limited.
+    ///
+    /// # Errors
+    /// If a setting is missing or wrong.
+    pub fn of(function: &str, ports: &Ports) -> Result<Option<Self>, StartError> {
+        if !routes::all().any(|route| route.function == function && route.is_limited()) {
+            return Ok(None);
+        }
+        let (clock, entropy, limits) = (ports.clock.get()?, ports.entropy.get()?, RequestLimits::from_env()?);
+        let blocked = BlockCheck::new(ports.blocks.get()?, clock.clone());
+        let counts = Arc::new(RefusalMemory::new(ports.request_counts.get()?));
+        Ok(Some(Self { blocked, counts, clock, entropy, limits }))
+    }
+
     /// Counts a request of this caller to this route. Returns whether the request may be carried out, and the fields that its
     /// answer gets; none if the request was not counted.
     pub async fn admit(&self, caller: &Caller, route: &Route) -> (Result<(), Problem>, Option<RateLimitFields>) {

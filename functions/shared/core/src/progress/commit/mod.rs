@@ -16,8 +16,7 @@ pub mod window;
 
 use std::sync::Arc;
 
-use crate::model::messages::{ChunkMessage, CompletionMessage};
-use crate::ports::{Clock, JobStore, Objects, Queue};
+use crate::wiring::{Missing, Ports};
 use committer::ChunkCommitter;
 use split_end::SplitEnd;
 use window::ConcurrencyWindow;
@@ -33,17 +32,13 @@ pub struct JobSteps {
 }
 
 impl JobSteps {
-    /// The steps over these ports: `chunks` is the items queue.
-    pub fn new(
-        jobs: Arc<dyn JobStore>,
-        objects: Arc<dyn Objects>,
-        chunks: Arc<dyn Queue<ChunkMessage>>,
-        completions: Arc<dyn Queue<CompletionMessage>>,
-        clock: Arc<dyn Clock>,
-    ) -> Self {
-        let window = ConcurrencyWindow { jobs: Arc::clone(&jobs), objects, chunks };
+    pub fn of(ports: &Ports) -> Result<Self, Missing> {
+        let (jobs, completions, clock) = (ports.jobs.get()?, ports.completions.get()?, ports.clock.get()?);
+        let chunks = ports.chunks.get()?.items.clone();
+        let window = ConcurrencyWindow { jobs: Arc::clone(&jobs), objects: ports.objects.get()?, chunks };
         let split_end =
             SplitEnd { jobs: Arc::clone(&jobs), completions: Arc::clone(&completions), clock: Arc::clone(&clock) };
-        Self { committer: ChunkCommitter { jobs, window: window.clone(), completions, clock }, window, split_end }
+        let committer = ChunkCommitter { jobs, window: window.clone(), completions, clock };
+        Ok(Self { committer, window, split_end })
     }
 }

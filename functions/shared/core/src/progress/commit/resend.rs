@@ -9,8 +9,10 @@ use crate::model::job::Job;
 use crate::model::messages::{ChunkMessage, DeliveryMode};
 use crate::model::tally::Tally;
 use crate::ports::{JobStore, Objects, PortError, Queue};
+use crate::progress::JobSteps;
 use crate::progress::commit::committer::ChunkCommitter;
 use crate::progress::commit::window::ConcurrencyWindow;
+use crate::wiring::{Missing, Ports};
 
 const CHECKPOINTS_AT_ONCE: usize = 16;
 
@@ -30,6 +32,12 @@ pub struct ChunkResender {
 }
 
 impl ChunkResender {
+    pub fn of(ports: &Ports) -> Result<Self, Missing> {
+        let (jobs, objects, queues) = (ports.jobs.get()?, ports.objects.get()?, ports.chunks.get()?);
+        let JobSteps { window, committer, .. } = JobSteps::of(ports)?;
+        Ok(Self { jobs, objects, chunks: queues.items.clone(), isolated: queues.isolated.clone(), window, committer })
+    }
+
     /// Sends the chunks of a tally that are not committed and lie inside the concurrency window, or takes the steps that
     /// follow the last commit if the tally is closed. Returns how many chunks it sent.
     ///
