@@ -24,7 +24,7 @@ use rowmill_core::model::messages::ChunkMessage;
 use rowmill_core::ports::Queue;
 use rowmill_core::sending::priority_router::PriorityRouter;
 use rowmill_core::wiring::{ChunkQueues, Missing, Port, Ports};
-use rowmill_settings::{JobRetention, Links, Recovery, StopGrace, TimeLimits};
+use rowmill_settings::{CompleteTime, JobRetention, Links, Recovery, SplitTime, StopGrace, TimeLimits};
 use split_job::split::{SplitLimits, Splitter};
 use sweep::sweep::{SweepLimits, Sweeper};
 use upload::upload::{UploadLimits, Uploads};
@@ -53,7 +53,7 @@ impl Default for Limits {
     fn default() -> Self {
         let split = SplitLimits::default();
         let times = TimeLimits {
-            split: LEASE.saturating_sub(split.margin),
+            split: SplitTime { limit: LEASE.saturating_sub(split.margin) },
             dead_letter: LEASE.saturating_sub(LEASE_MARGIN),
             ..TimeLimits::default()
         };
@@ -70,7 +70,7 @@ impl Default for Limits {
             links: Links::default(),
             redrive: RedriveLimits { corrected_max_bytes: 1 << 20, ..RedriveLimits::default() },
             // In a world without parallel runs, none is at work when a job is resumed.
-            split: SplitLimits { times, stop: StopGrace { grace: Duration::ZERO }, ..split },
+            split: SplitLimits { time: times.split, stop: StopGrace { grace: Duration::ZERO }, ..split },
             run: RunLimits {
                 transient_retries: 2,
                 backoff: Duration::from_millis(10),
@@ -83,7 +83,7 @@ impl Default for Limits {
             breaker: BreakerLimits { failures: 0, window: Duration::from_secs(600), probe: Duration::from_secs(60) },
             // A margin of 20 s, like the splitter's.
             complete: CompleteLimits {
-                times: TimeLimits { complete: Duration::from_secs(80), ..times },
+                time: CompleteTime { limit: Duration::from_secs(80) },
                 unprocessed_max_bytes: 1 << 20,
                 ..CompleteLimits::default()
             },

@@ -25,7 +25,7 @@ use rowmill_core::ports::processor::JobType;
 use rowmill_core::sending::priority_router::PriorityRouter;
 use rowmill_core::text::ChunkLimits;
 use rowmill_core::wiring::{ChunkQueues, Port, Ports};
-use rowmill_settings::{Deadlines, Recovery, StopGrace, TimeLimits};
+use rowmill_settings::{CompleteTime, Deadlines, Recovery, SplitTime, StopGrace, TimeLimits};
 use split_job::split::{SplitLimits, Splitter};
 use sweep::sweep::{SweepLimits, Sweeper};
 
@@ -173,8 +173,8 @@ fn limits(plan: &Plan, broken: Broken) -> Limits {
     let recovery = Recovery { stale: plan.stale };
     let deadlines = Deadlines { default_seconds: DEADLINE_SECONDS, maximum_seconds: DEADLINE_SECONDS };
     let times = TimeLimits {
-        split: LEASE.saturating_sub(MARGIN),
-        complete: TIMEOUT,
+        split: SplitTime { limit: LEASE.saturating_sub(MARGIN) },
+        complete: CompleteTime { limit: TIMEOUT },
         dead_letter: LEASE.saturating_sub(LEASE_MARGIN),
         ..TimeLimits::default()
     };
@@ -192,7 +192,7 @@ fn limits(plan: &Plan, broken: Broken) -> Limits {
         redrive: RedriveLimits { ceilings, deadlines, recovery, ..of_tests.redrive },
         split: SplitLimits {
             range_bytes: plan.range_bytes,
-            times,
+            time: times.split,
             margin: MARGIN,
             stop: StopGrace { grace: resend_after },
             ..of_tests.split
@@ -208,7 +208,7 @@ fn limits(plan: &Plan, broken: Broken) -> Limits {
         breaker,
         complete: CompleteLimits {
             // The margin is a share of the time limit.
-            times: TimeLimits { complete: 4 * MARGIN, ..times },
+            time: CompleteTime { limit: 4 * MARGIN },
             part_bytes: 100,
             ..of_tests.complete
         },

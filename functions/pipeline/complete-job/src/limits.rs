@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use rowmill_core::model::job::LEASE_MARGIN;
 use rowmill_core::model::packing::PackedLimits;
-use rowmill_settings::{JobRetention, TimeLimits};
+use rowmill_settings::{CompleteTime, JobRetention};
 
 use crate::compose::writer::PART_BYTES;
 
@@ -14,7 +14,7 @@ const MARGIN_SHARE: u32 = 4;
 rowmill_settings::settings! {
     #[derive(Clone, Copy, Debug)]
     pub struct CompleteLimits {
-        pub times: TimeLimits;
+        pub time: CompleteTime;
         pub jobs: JobRetention;
         /// Limits of the text of a packed upload.
         pub packed: PackedLimits;
@@ -28,10 +28,10 @@ rowmill_settings::settings! {
 impl CompleteLimits {
     /// How long before the end of its invocation a composition is handed over to the next invocation.
     pub fn margin(&self) -> Duration {
-        self.times.complete / MARGIN_SHARE
+        self.time.limit / MARGIN_SHARE
     }
 
     pub fn lease(&self) -> Duration {
-        self.times.complete + LEASE_MARGIN
+        self.time.limit + LEASE_MARGIN
     }
 }

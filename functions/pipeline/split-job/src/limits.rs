@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use rowmill_core::model::packing::PackedLimits;
 use rowmill_formats::{RANGE_BYTES, ReadAhead};
-use rowmill_settings::{StopGrace, TimeLimits};
+use rowmill_settings::{SplitTime, StopGrace};
 
 rowmill_settings::settings! {
     #[derive(Clone, Copy, Debug)]
@@ -17,7 +17,7 @@ rowmill_settings::settings! {
         pub packed: PackedLimits;
         /// How long before the end of its invocation a split is handed over to the next invocation.
         pub margin: Duration = Duration::from_secs(20), "SplitMarginSeconds";
-        pub times: TimeLimits;
+        pub time: SplitTime;
         /// Time after the begin of a pause at which the missing chunks are sent again.
         pub stop: StopGrace;
     }
@@ -30,6 +30,6 @@ impl SplitLimits {
 
     /// Duration of a lease: longer than an invocation can last.
     pub fn lease(&self) -> Duration {
-        self.times.split + self.margin
+        self.time.limit + self.margin
     }
 }

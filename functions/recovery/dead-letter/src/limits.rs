@@ -19,7 +19,7 @@ impl DeadLetterLimits {
     /// How long after its last tally was closed a job is not given up: another message of its completion, whose run
     /// died, may still be delivered. Longer than the completions queue hides the message, and than the run's lease.
     pub fn completion_patience(&self) -> Duration {
-        self.times.complete * (VISIBILITY_TIMEOUTS + 1) + LEASE_MARGIN
+        self.times.complete.limit * (VISIBILITY_TIMEOUTS + 1) + LEASE_MARGIN
     }
 
     pub fn lease(&self) -> Duration {

@@ -12,12 +12,26 @@ use super::variable;
 pub const VISIBILITY_TIMEOUTS: u32 = 6;
 
 crate::settings! {
+    #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+    pub struct SplitTime {
+        pub limit: Duration = Duration::from_secs(300), "SplitTimeoutSeconds";
+    }
+}
+
+crate::settings! {
+    #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+    pub struct CompleteTime {
+        pub limit: Duration = Duration::from_secs(60), "CompleteTimeoutSeconds";
+    }
+}
+
+crate::settings! {
     /// The time limits of the functions that queues feed.
     #[derive(Clone, Copy, PartialEq, Eq, Debug)]
     pub struct TimeLimits {
-        pub split: Duration = Duration::from_secs(300), "SplitTimeoutSeconds";
+        pub split: SplitTime;
         pub process: Duration = Duration::from_secs(90), "ProcessTimeoutSeconds";
-        pub complete: Duration = Duration::from_secs(60), "CompleteTimeoutSeconds";
+        pub complete: CompleteTime;
         pub dead_letter: Duration = Duration::from_secs(60), "DeadLetterTimeoutSeconds";
     }
 }
