@@ -81,7 +81,7 @@ impl Template {
         resources.into_iter().flatten().filter(move |(_, r)| r["Type"] == kind).map(|(id, r)| (id.as_str(), r))
     }
 
-    /// Whether the template has a parameter of this name.
+    /// True if the template has a parameter of this name.
     pub fn has_parameter(&self, name: &str) -> bool {
         self.document["Parameters"].get(name).is_some()
     }

@@ -65,7 +65,7 @@ pub struct Creator {
 #[derive(Clone, PartialEq, Debug)]
 pub struct Accepted {
     pub job: Job,
-    /// Whether it is a job of another request that does the same.
+    /// True if it is a job of another request that does the same.
     pub is_same: bool,
 }
 
@@ -89,7 +89,7 @@ enum Prepared {
     Same(Box<Job>),
 }
 
-/// What a request asks for.
+/// The request, checked: what its job will be.
 pub(crate) struct Specified {
     pub spec: Spec,
     /// The text that the head of its input was read from.
@@ -98,7 +98,7 @@ pub(crate) struct Specified {
     pub warnings: Vec<JobWarning>,
 }
 
-/// What a dedupe key says.
+/// Result of a look-up by dedupe key.
 enum Deduped {
     /// This job has it.
     Same(Box<Job>),

@@ -50,7 +50,8 @@ pub fn key(spec: &Spec, request: &CreateJobRequest) -> Option<String> {
     })))
 }
 
-/// Whether a request for the same work is answered with this job: it is active or completed, and nothing has stopped it.
+/// True if a request for the same work is answered with this job: it is active or completed, and nothing has stopped
+/// it.
 pub const fn is_reusable(job: &Job) -> bool {
     !job.is_stopped()
 }

@@ -20,7 +20,7 @@ rowmill_settings::settings! {
         pub tallies_ahead_min: u32 = 2;
         /// Factor on the usual number of items of a chunk if items take microseconds.
         pub fast_factor: u32 = 20, "FastChunkFactor";
-        /// How many partitions a dataset gets that the job is the first to write to. DynamoDB takes 1,000 records of a KB a
+        /// Number of partitions of a new dataset. DynamoDB takes 1,000 records of a KB a
         /// second in each, and an export reads each.
         pub new_dataset_partitions: u32 = 256;
         pub ceilings: Ceilings;
@@ -31,8 +31,8 @@ rowmill_settings::settings! {
         pub jobs: JobRetention;
         /// The longest header, in bytes. At most so much of the file is read before the job is created.
         pub header_max_bytes: u64 = 64 * 1024;
-        /// How long an `Idempotency-Key` is remembered. At most a day, the shortest retention of a job: a remembered key
-        /// never names an expired job.
+        /// Time for which an `Idempotency-Key` is remembered. At most a day, the shortest retention of a job: a
+        /// remembered key never names an expired job.
         pub idempotency: Duration = Duration::from_secs(24 * 60 * 60);
         /// The longest `Retry-After` of a refused job.
         pub retry_after_max: Duration = RETRY_AFTER_MAX;

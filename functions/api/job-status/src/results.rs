@@ -82,7 +82,7 @@ impl JobResults {
     }
 }
 
-/// What the client noted as the name of the job's file, without a folder and the usual endings; `None` if it noted none.
+/// Name of the job's file as the client noted it, without a folder and the usual endings; `None` if it noted none.
 fn input_name(metadata: Option<&Map<String, Value>>) -> Option<&str> {
     let noted = metadata?.get("fileName")?.as_str()?;
     let name = noted.rsplit(['/', '\\']).next()?;

@@ -58,7 +58,7 @@ pub enum RedriveJobError {
     Active,
     #[error("The job has no failed items to process again.")]
     NothingFailed,
-    /// What the attempt would read expires before it has ended and its results have expired.
+    /// Rows that the attempt would read expire before it has ended and its results have expired.
     #[error(
         "The job is too old to process its failed items again: what is stored of its rows is kept until {0}, and the \
          results must be kept longer. Download its failed rows and create a new job from them."

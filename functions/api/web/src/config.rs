@@ -1,10 +1,10 @@
-//! What the page must know of the stack.
+//! The stack as the page must know it.
 
 use rowmill_api::client_config::SignIn;
 
 use crate::limits::PageSettings;
 
-/// How people sign in; `None` if the API is open, or if the issuer knows no client for the page.
+/// Sign-in of the page; `None` if the API is open, or if the issuer knows no client for the page.
 ///
 /// The page asks for all scopes of the API. An issuer grants those that the person may have.
 pub fn sign_in(issuer: &str, api_scopes: [&str; 2], page: &PageSettings) -> Option<SignIn> {

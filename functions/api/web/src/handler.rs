@@ -8,7 +8,7 @@ use rowmill_aws::host::http::{Call, Problem, etag_of, header, json_response, pat
 
 use crate::files::File;
 
-/// How long a browser keeps an asset. Its path changes with its content.
+/// A browser keeps an asset for a year. Its path changes with its content.
 const FOR_EVER: &str = "public, max-age=31536000, immutable";
 
 /// A browser asks each time whether it still has the current page.
@@ -17,7 +17,7 @@ const ASK_AGAIN: &str = "no-cache";
 /// The page and what it must know.
 #[derive(Debug)]
 pub struct Web {
-    /// What the page must know of the stack.
+    /// The stack as the page must know it.
     pub config: ClientConfig,
     /// The Content Security Policy of the page.
     pub policy: String,
@@ -79,7 +79,7 @@ fn file(file: &File, cache_control: &str, request: &Request) -> Response<Body> {
     with_etag(request, response(200, headers, bytes), &etag_of(bytes))
 }
 
-/// Whether an `Accept-Encoding` names gzip, and not with the weight 0.
+/// True if an `Accept-Encoding` names gzip, and not with the weight 0.
 fn accepts_gzip(accepted: &str) -> bool {
     accepted.split(',').any(|coding| {
         let mut parts = coding.split(';').map(str::trim);

@@ -1,7 +1,7 @@
 //! The settings of the page.
 
 rowmill_settings::settings! {
-    /// How people sign in on the page.
+    /// Sign-in of the page.
     #[derive(Clone, PartialEq, Eq, Debug)]
     pub struct PageSettings {
         /// The public client that the issuer knows the page as. Empty: nobody can sign in on the page.

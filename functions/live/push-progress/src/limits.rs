@@ -8,5 +8,5 @@ pub const PROGRESS_EVERY: Duration = Duration::from_secs(1);
 
 pub const SENDS_AT_ONCE: usize = 16;
 
-/// How many jobs the process remembers: whose they are, and when they were last told of.
+/// Number of jobs that the process remembers: their owners, and when it last told of them.
 pub const JOBS_REMEMBERED: NonZeroUsize = NonZeroUsize::new(20_000).unwrap();

@@ -1,4 +1,4 @@
-//! What the changes of a batch mean for those who watch.
+//! From the changes of a batch to the news for watchers.
 
 use std::collections::BTreeMap;
 
@@ -14,18 +14,18 @@ pub enum Change {
     Counters(JobGuid),
 }
 
-/// What is to be told of a job. Of several changes only the last state counts.
+/// The news of a job. Of several changes only the last state counts.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Movement {
     /// The owner, if a change told it.
     pub owner: Option<Owner>,
     /// The job at the ends of attempts, one after the other.
     pub ended: Vec<Job>,
-    /// Whether it has changed after the last of these ends.
+    /// True if it has changed after the last of these ends.
     pub moved: bool,
 }
 
-/// What is to be told of each job.
+/// The news of each job.
 pub fn movements(changes: impl IntoIterator<Item = Change>) -> BTreeMap<JobGuid, Movement> {
     let mut movements: BTreeMap<JobGuid, Movement> = BTreeMap::new();
     for change in changes {
@@ -46,7 +46,7 @@ pub fn movements(changes: impl IntoIterator<Item = Change>) -> BTreeMap<JobGuid,
     movements
 }
 
-/// Whether the attempt ended by this change. Later changes of an ended job show nothing new.
+/// True if the attempt ended by this change. Later changes of an ended job show nothing new.
 fn has_ended(before: Option<&Job>, after: &Job) -> bool {
     before.is_none_or(|before| before.attempt != after.attempt || !before.is_ended())
 }

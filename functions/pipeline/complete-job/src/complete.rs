@@ -43,7 +43,7 @@ const UNAVAILABLE_WAITS: [Duration; 5] = [
     Duration::from_secs(8),
 ];
 
-/// How often the end of a job is written again because the job was stopped meanwhile. A stop is set once, so two tries
+/// Maximum number of writes of the end, if the job is stopped meanwhile. A stop is set once, so two tries
 /// are enough.
 const TRIES: usize = 3;
 

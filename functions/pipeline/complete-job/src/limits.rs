@@ -26,7 +26,7 @@ rowmill_settings::settings! {
 }
 
 impl CompleteLimits {
-    /// How long before the end of its invocation a composition is handed over to the next invocation.
+    /// Time before the end of its invocation at which a composition is handed over to the next one.
     pub fn margin(&self) -> Duration {
         self.time.limit / MARGIN_SHARE
     }

@@ -1,4 +1,4 @@
-//! What the chunks of one invocation share.
+//! State that the chunks of one invocation share.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use crate::process::ChunkProcessor;
 use crate::watch::JobWatch;
 
 pub struct Invocation {
-    /// What is known about the jobs.
+    /// The jobs as this process last read them.
     pub watch: JobWatch,
     /// Commits chunks of the same tally together.
     pub commits: JointCommits,

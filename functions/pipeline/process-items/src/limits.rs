@@ -9,10 +9,10 @@ rowmill_settings::settings! {
         pub transient_retries: u32 = 4;
         /// The first wait before such a retry. Each further one is twice as long.
         pub backoff: Duration = Duration::from_millis(200);
-        /// How long before the end of its invocation a run begins no further item and hands over.
+        /// Time before the end of its invocation from which a run begins no further item and hands over.
         pub margin: Duration = Duration::from_secs(5), "ProcessMarginSeconds";
-        /// How long the processor of an item may hold its thread. Longer, and the item's job is stopped. Shorter than the
-        /// time of an invocation, so that the job is stopped before the invocation is killed.
+        /// Time for which the processor of an item may hold its thread. Longer, and the item's job is stopped. Shorter
+        /// than the time of an invocation, so that the job is stopped before the invocation is killed.
         pub item_timeout: Duration = Duration::from_secs(20), "ItemTimeoutSeconds";
         /// Maximum number of items of an isolated chunk that are passed over. With one more the rest of the chunk fails too.
         pub passed_over_max: u32 = 10;

@@ -118,7 +118,7 @@ impl<'a> OpenChunk<'a> {
         self.checkpoint.isolated || matches!(self.delivery.message.delivery_mode, DeliveryMode::Isolated)
     }
 
-    /// Whether this run has done any item.
+    /// True if this run has done any item.
     pub const fn has_progress(&self) -> bool {
         self.progress.done > self.done_before
     }

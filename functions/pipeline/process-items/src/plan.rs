@@ -11,14 +11,14 @@ use rowmill_core::model::tally::Tally;
 
 use crate::process::ChunkEnd;
 
-/// What is known of a delivery.
+/// The facts from which a delivery is planned.
 pub(crate) struct Facts<'a> {
     pub message: &'a ChunkMessage,
     pub redelivered: bool,
     pub type_limits: &'a JobTypeLimits,
     /// `None` if it is gone.
     pub job: Option<Arc<Job>>,
-    /// Whether this delivery has noted that a chunk of the job begins.
+    /// True if this delivery has noted that a chunk of the job begins.
     pub has_begun: bool,
     /// The chunk's tally; `None` if it is not read.
     pub tally: Option<Tally>,
@@ -54,7 +54,7 @@ pub(crate) enum Step {
     StopOverdue,
 }
 
-/// How a delivery is concluded.
+/// The end of a delivery: the writes that conclude it.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) enum Conclusion {
     /// Nothing is written.

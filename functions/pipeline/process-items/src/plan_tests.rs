@@ -16,7 +16,7 @@ use crate::process::ChunkEnd;
 
 const EPOCH: Timestamp = Timestamp::UNIX_EPOCH;
 
-/// What differs from a first delivery of a fresh message of a running job whose chunks have begun.
+/// Differences from a first delivery of a fresh message of a running job whose chunks have begun.
 #[derive(Clone)]
 struct Case {
     redelivered: bool,

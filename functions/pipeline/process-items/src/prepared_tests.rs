@@ -62,7 +62,7 @@ impl JobType for Slow {
     }
 }
 
-/// How long a test waits for what must come by itself.
+/// Time limit of a test for events that must come by themselves.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 async fn create(jobs: &InMemoryJobStore) -> JobGuid {

@@ -99,7 +99,7 @@ pub enum RunError {
     Port(#[from] PortError),
 }
 
-/// What the runs of a process share.
+/// State that the runs of a process share.
 pub struct Runs {
     pub prepared: PreparedJobs,
     pub batches: Arc<dyn BatchRunner>,
@@ -173,7 +173,7 @@ impl ChunkRun<'_> {
         Ok(Conclusion::Commit)
     }
 
-    /// How the run ends before the next item; `None` if the item may begin.
+    /// Conclusion of a run that must end before the next item; `None` if the item may begin.
     pub(crate) async fn ended(&self) -> Result<Option<Conclusion>, PortError> {
         let job = self.watch.job(self.job_guid).await?;
         Ok(if job.is_past(self.attempt) {
@@ -290,7 +290,7 @@ impl ChunkRun<'_> {
     }
 }
 
-/// How many of these items hold that many well-formed ones; at least one.
+/// Length of the prefix of these items with that many well-formed ones; at least one.
 pub(crate) fn batch_len(items: &[InputItem], well_formed: usize) -> usize {
     let mut left = well_formed;
     let within = items.iter().take_while(|item| {

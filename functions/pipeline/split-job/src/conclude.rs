@@ -8,7 +8,7 @@ use rowmill_core::progress::update::{Usage, release_lease, stop_attempt, stop_ov
 
 use crate::split::{SplitEnd, Splitter};
 
-/// How a run under the lease ends.
+/// The end of a run under the lease.
 #[derive(Debug)]
 pub enum Conclusion {
     /// No tally will follow, because all items are dispatched (`at_end`) or the job is stopped. A counted tally of a

@@ -15,7 +15,7 @@ rowmill_settings::settings! {
         pub reads_in_flight: usize = 8, "SplitReadsInFlight";
         /// Limits of the text of a packed upload.
         pub packed: PackedLimits;
-        /// How long before the end of its invocation a split is handed over to the next invocation.
+        /// Time before the end of its invocation at which a split is handed over to the next one.
         pub margin: Duration = Duration::from_secs(20), "SplitMarginSeconds";
         pub time: SplitTime;
         /// Time after the begin of a pause at which the missing chunks are sent again.

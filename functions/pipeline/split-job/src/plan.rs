@@ -7,7 +7,7 @@ use rowmill_core::model::job::Job;
 
 use crate::split::SplitEnd;
 
-/// What an invocation does with a job.
+/// The work of an invocation on a job.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Plan {
     Leave(SplitEnd),

@@ -47,7 +47,7 @@ impl Splitter {
         let resent = Resent { pauses: job.pauses, from, next: next.map(|tally| tally.number) };
         let now = self.clock.now();
         let noted = update_job(&*self.jobs, job, |job| job.note_resent(resent, now)).await?.done().ok();
-        // What was read of the tallies is only true of this resume.
+        // The tallies were read for this resume only.
         Ok(noted.filter(|noted| noted.pauses == job.pauses))
     }
 }

@@ -17,7 +17,7 @@ rowmill_settings::settings! {
         /// Time after its stop at which the open chunks of a job are closed as skipped.
         pub stop: StopGrace;
         pub jobs_max: usize = 100;
-        /// How long a sweep starts on further jobs. Shorter than an invocation, so that the last job is finished.
+        /// Time for which a sweep starts on further jobs. Shorter than an invocation, so that the last job is finished.
         pub time: Duration = TIMEOUT.saturating_sub(Duration::from_secs(15));
         /// Maximum number of open tallies a recovery sends again, 64 chunks each, beside those that other tallies wait for.
         pub tallies_max: u32 = 4;

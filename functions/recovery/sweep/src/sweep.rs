@@ -21,8 +21,8 @@ use rowmill_core::sending::priority_router::PriorityRouter;
 
 pub use crate::limits::SweepLimits;
 
-/// How often a job is passed over because its chunks may still be queued behind others. After that it is recovered
-/// anyway.
+/// Number of times that a job is passed over because its chunks may still be queued behind others. After that it is
+/// recovered anyway.
 const QUEUED_LOOKS: u32 = 2;
 
 /// Maximum number of tallies of a stopped job one sweep closes, so that other jobs get their turn.
@@ -63,7 +63,7 @@ pub struct Swept {
     pub tallies_closed: u64,
     /// Jobs whose look failed; they are due again later.
     pub failed: u64,
-    /// Whether more jobs were due than a sweep may look at.
+    /// True if more jobs were due than a sweep may look at.
     pub capped: bool,
 }
 
@@ -217,7 +217,7 @@ impl Sweeper {
         Ok(self.later(job, now))
     }
 
-    /// Whether chunks wait in a queue where those of this job may wait too.
+    /// True if chunks wait in a queue where those of this job may wait too.
     async fn are_chunks_queued(&self, job: &Job) -> Result<bool, PortError> {
         Ok(self.chunks.of(job.priority).backlog().await? > 0 || self.isolated.backlog().await? > 0)
     }

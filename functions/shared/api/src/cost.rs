@@ -1,4 +1,4 @@
-//! What a job uses of AWS, and what that costs: the usage, the price list, and the view of both.
+//! The use of AWS by a job: the usage, the price list, and the view of both.
 //!
 //! Functions and command share them: the functions store the [`Usage`] of a job and show its [`JobCost`], the benchmark applies the
 //! same [`PriceList`] to the logs.
@@ -8,7 +8,7 @@ use std::ops::{Add, AddAssign};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-/// What was used of AWS, in whole units, so that sums are exact.
+/// Use of AWS, in whole units, so that sums are exact.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub struct Usage {
     /// Requests to DynamoDB. They are free: the capacity is charged.
@@ -63,7 +63,7 @@ impl Usage {
         Capacity { read: units(self.read_halves), write: units(self.write_halves) }
     }
 
-    /// Whether it is none.
+    /// True if it is none.
     pub fn is_none(&self) -> bool {
         *self == Self::NONE
     }
@@ -83,7 +83,7 @@ impl Usage {
         }
     }
 
-    /// What is left of it without `other`; nothing below zero.
+    /// The rest of it without `other`; nothing below zero.
     #[must_use]
     pub fn without(self, other: Self) -> Self {
         self.zip_with(other, u64::saturating_sub)
@@ -163,7 +163,7 @@ impl PriceList {
         lambda_gb_second: 13_333_400,
     };
 
-    /// What this usage costs.
+    /// The price of this usage.
     pub fn price(&self, usage: &Usage) -> Price {
         let times = |units: u64, price: u64| u128::from(units) * u128::from(price);
         let halves = |halves, price| times(halves, price) / 2;
@@ -180,7 +180,7 @@ impl PriceList {
 /// Milliseconds of a megabyte in a GB-second.
 const MB_MS_OF_GB_SECOND: u128 = 1024 * 1000;
 
-/// What a usage costs, by service, in picodollars.
+/// The price of a usage, by service, in picodollars.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub struct Price {
     /// DynamoDB request units.
@@ -207,7 +207,7 @@ pub fn dollars(picodollars: u128) -> f64 {
     billionths / 1e9
 }
 
-/// What a job has used of AWS so far, and its list price.
+/// Use of AWS by a job so far, and its list price.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct JobCost {

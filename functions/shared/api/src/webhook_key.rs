@@ -7,8 +7,8 @@ use sha2::Sha256;
 
 use crate::sha256::hex;
 
-/// What a key is derived from, in front of the job type. It keeps these keys apart from any others that may be derived
-/// from the same secret.
+/// Text in front of the job type, from which a key is derived. It keeps these keys apart from any others that may be
+/// derived from the same secret.
 const CONTEXT: &str = "rowmill webhook\n";
 
 /// The key of the target with this job type: what its service gets. It does not reveal the secret, nor the key of another

@@ -1,4 +1,4 @@
-//! How fast the chunks of a tally are committed: the request is built, signed and sent to a DynamoDB that answers at once,
+//! Measures the commits of a tally's chunks: the request is built, signed and sent to a DynamoDB that answers at once,
 //! and its answer is read. CONTRIBUTING.md says how to run it.
 
 use std::hint::black_box;

@@ -29,7 +29,7 @@ pub struct TextStream {
     decoded: Decoded,
 }
 
-/// What the decoder's thread sends.
+/// A message of the decoder's thread.
 enum Piece {
     Text(TextBlock),
     End(Decoded),
@@ -85,7 +85,7 @@ impl TextStream {
         })
     }
 
-    /// What is worth telling about the file. Known once [`next`](Self::next) has returned `None`.
+    /// Notes on the file. Known once [`next`](Self::next) has returned `None`.
     pub const fn decoded(&self) -> Decoded {
         self.decoded
     }

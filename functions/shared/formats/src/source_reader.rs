@@ -25,7 +25,7 @@ pub struct SourceReader {
     objects: Arc<dyn Objects>,
     file: SourceFile,
     range_bytes: u64,
-    /// How many reads may be in flight behind the range that is handed out next, and how many ever.
+    /// Maximum number of reads in flight behind the range that is handed out next: now, and ever.
     ahead: usize,
     ahead_max: usize,
     next_offset: u64,

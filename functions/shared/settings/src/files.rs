@@ -1,4 +1,4 @@
-//! How big files may be, and how long they and links to them can be used.
+//! Settings of files: their sizes, and the retention of files and links.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! How many jobs there may be, how long they may take and how long they are kept.
+//! Settings of jobs: ceilings, deadlines, recovery and retention.
 
 use std::time::Duration;
 
@@ -48,11 +48,11 @@ crate::settings! {
 }
 
 crate::settings! {
-    /// How long runs may be at work.
+    /// Grace for runs that were at work at a stop or a pause.
     #[derive(Clone, Copy, PartialEq, Eq, Debug)]
     pub struct StopGrace {
-        /// How long after a stop or the begin of a pause runs from before may be at work. Longer than an invocation of
-        /// `process-items` can last.
+        /// Time after a stop or the begin of a pause for which runs from before may be at work. Longer than an
+        /// invocation of `process-items` can last.
         pub grace: Duration = Duration::from_secs(150), "StopGraceSeconds";
     }
 }

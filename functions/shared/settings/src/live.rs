@@ -1,4 +1,4 @@
-//! How many live connections and subscriptions there may be.
+//! Settings of live connections and subscriptions.
 
 crate::settings! {
     #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -1,4 +1,4 @@
-//! How much a caller may ask for.
+//! Settings of the limits of a caller.
 
 use rowmill_core::model::outstanding::OutstandingLimits;
 use rowmill_core::model::request_limits::RequestLimits;

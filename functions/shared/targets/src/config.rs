@@ -75,7 +75,7 @@ pub enum ConfigError {
     },
 }
 
-/// What is wrong with a target. The text completes a sentence that begins with the name of the job type.
+/// An error in a target. The text completes a sentence that begins with the name of the job type.
 #[derive(Debug, thiserror::Error)]
 pub enum Problem {
     /// The name is not a valid job type name.

@@ -74,7 +74,7 @@ impl Gate {
 /// The permit of a call in flight.
 struct CallPermit<'a> {
     gate: &'a Gate,
-    /// Whether the gate waits for the result of this call.
+    /// True if the gate waits for the result of this call.
     is_probe: bool,
     _permits: [Option<SemaphorePermit<'a>>; 2],
 }

@@ -62,7 +62,7 @@ impl Targets {
         config::parse(json, built_in).map(Self)
     }
 
-    /// Whether one of the targets is a web service, whose calls need a secret.
+    /// True if one of the targets is a web service, whose calls need a secret.
     pub fn have_webhooks(&self) -> bool {
         self.0.iter().any(|config| matches!(config.kind, TargetKind::Webhook { .. }))
     }

@@ -1,4 +1,4 @@
-//! What the functions used during a benchmark, by function, and its AWS list price.
+//! Usage of the functions during a benchmark, by function, and its AWS list price.
 
 use std::collections::BTreeMap;
 

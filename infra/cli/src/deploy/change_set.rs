@@ -271,13 +271,13 @@ fn is_under_way(status: &StackStatus) -> bool {
     status.as_str().ends_with("_IN_PROGRESS")
 }
 
-/// Whether an event is a cause of failure, and not a resource that was cancelled because another one failed.
+/// True if an event is a cause of failure, and not a resource that was cancelled because another one failed.
 fn is_cause(event: &StackEvent) -> bool {
     let failed = event.resource_status().is_some_and(|status| status.as_str().ends_with("_FAILED"));
     failed && !event.resource_status_reason().is_some_and(|reason| reason.contains("cancelled"))
 }
 
-/// Whether the reason means an empty change set. CloudFormation and the SAM transform use different texts.
+/// True if the reason means an empty change set. CloudFormation and the SAM transform use different texts.
 fn is_no_change(reason: &str) -> bool {
     reason.contains("didn't contain changes") || reason.contains("No updates are to be performed")
 }

@@ -50,12 +50,12 @@ pub struct Deployed {
 }
 
 impl Deployed {
-    /// Whether anybody can call the stack's HTTP API: it has one, and no token issuer.
+    /// True if anybody can call the stack's HTTP API: it has one, and no token issuer.
     pub fn is_open(&self) -> bool {
         self.has_http_api() && self.parameter("JwtIssuer").is_empty()
     }
 
-    /// Whether the stack was deployed with an HTTP API.
+    /// True if the stack was deployed with an HTTP API.
     fn has_http_api(&self) -> bool {
         self.parameter("WithHttpApi") != "false"
     }

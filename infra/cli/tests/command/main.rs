@@ -40,7 +40,7 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8(bytes.to_vec()).unwrap()
 }
 
-/// What a command wrote to its standard output and error. It ends with this exit code.
+/// Standard output and error of a command. It ends with this exit code.
 fn said(code: i32, command: &mut Command) -> (String, String) {
     let output = command.output().unwrap();
     let (shown, error) = (text(&output.stdout), text(&output.stderr));
@@ -70,7 +70,7 @@ fn an_empty_file_is_run_like_any_other() {
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
 }
 
-/// What is sent to the API by a run of this type with these arguments, and the command's output.
+/// Requests to the API of a run of this type with these arguments, and the command's output.
 fn sent_by_run(job_type: &str, more: &[&str]) -> (Vec<String>, Output) {
     let (url, sent) = recorded(job("completed", Some("succeeded"), 2, 0));
     let file = file("a\n1\n");

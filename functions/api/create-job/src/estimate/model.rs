@@ -1,4 +1,4 @@
-//! What a job of some size uses, and how long it takes at least.
+//! Estimates the usage of a job by its size, and the least time that it takes.
 //!
 //! The figures were measured with `rowmill bench` on a local stack with the template's defaults, on one machine: jobs of
 //! 1,000 to 1,000,000 rows of 60 bytes in which no item fails. The requests follow from the code, the time is that of the machine.
@@ -87,7 +87,7 @@ pub struct Workers {
     pub at_once: u64,
     /// Maximum number of chunks of an invocation.
     pub chunks_per_invocation: u64,
-    /// Whether the job has `maxConcurrency`: then each chunk commits for itself.
+    /// True if the job has `maxConcurrency`: then each chunk commits for itself.
     pub has_window: bool,
 }
 

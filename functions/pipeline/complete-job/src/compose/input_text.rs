@@ -14,7 +14,7 @@ use rowmill_core::ports::{Objects, PortError};
 use rowmill_core::text::{Chunk, read_items};
 use rowmill_formats::{DecodeError, Limits, ReadAhead, SourceReader, TextStream, port_error};
 
-/// How far ahead the upload is read while what was read is sent.
+/// Reads of the upload ahead of the part that is being sent.
 const AHEAD: ReadAhead = ReadAhead { range_bytes: 4 * 1024 * 1024, reads: 2 };
 
 /// The text of a job's upload.

@@ -87,7 +87,7 @@ fn retry_after(error: &InvokeError) -> Option<Duration> {
     throttled.retry_after_seconds()?.parse().ok().map(Duration::from_secs)
 }
 
-/// What Lambda says of a function that threw.
+/// The answer of Lambda for a function that threw.
 #[derive(Deserialize, Default)]
 #[serde(rename_all = "camelCase", default)]
 struct Thrown {

@@ -30,11 +30,11 @@ use crate::observe::metrics::{self, Metric};
 /// A batch that is still running is looked at so often within the item timeout, or more often.
 const LOOKS: u32 = 10;
 
-/// How long a thread may be at one item without an await before its priority is lowered. Items that only compute take
-/// microseconds to milliseconds.
+/// Time for which a thread may be at one item without an await before its priority is lowered. Items that only compute
+/// take microseconds to milliseconds.
 const SLOW_AFTER: Duration = Duration::from_millis(100);
 
-/// How long the thread of an abandoned batch may be at one item without an await before it counts as stuck.
+/// Time for which the thread of an abandoned batch may be at one item without an await before it counts as stuck.
 const STUCK_AFTER: Duration = Duration::from_secs(1);
 
 /// The batches that nobody waits for, until their thread is known to be free.
@@ -131,7 +131,7 @@ async fn watched<T>(watch: &Arc<Watch>, work: impl Future<Output = T>) -> Option
     }
 }
 
-/// What the processor of a batch is doing.
+/// Watches the processor of a batch.
 #[derive(Debug)]
 struct Watch {
     job_guid: JobGuid,
@@ -183,7 +183,7 @@ impl Watch {
         }
     }
 
-    /// Whether the thread has been at the same item for [`STUCK_AFTER`].
+    /// True if the thread has been at the same item for [`STUCK_AFTER`].
     fn is_stuck(&self) -> bool {
         self.held_for() >= STUCK_AFTER
     }

@@ -54,7 +54,7 @@ fn batch(job_guid: JobGuid, processor: &Arc<Scripted>) -> ItemBatch {
     ItemBatch { processor, items, call: BatchCall::Together, output_max_bytes: 100 }
 }
 
-/// Whether an abandoned batch of this job still has a thread.
+/// True if an abandoned batch of this job still has a thread.
 fn has_thread(job_guid: JobGuid) -> bool {
     ABANDONED.lock().unwrap().iter().any(|watch| watch.job_guid == job_guid && !watch.has_ended())
 }

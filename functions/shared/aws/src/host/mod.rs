@@ -16,7 +16,7 @@ pub mod live_events;
 pub mod serve;
 mod thread_priority;
 
-/// What handlers use is never dropped: they are called until the process ends.
+/// Never drops a value that handlers use: they are called until the process ends.
 fn forever<T>(value: T) -> &'static T {
     Box::leak(Box::new(value))
 }

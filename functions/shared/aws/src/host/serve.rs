@@ -247,7 +247,7 @@ fn serve_schedule(
     .boxed_local()
 }
 
-/// How serving ends: never, unless the Lambda runtime API cannot be reached.
+/// Serving never ends, unless the Lambda runtime API cannot be reached.
 pub(crate) type Served = Result<(), Error>;
 
 fn deadline(epoch_ms: u64) -> Timestamp {

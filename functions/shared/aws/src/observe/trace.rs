@@ -88,7 +88,7 @@ pub fn of_new_job(job: JobGuid) -> TraceId {
     CURRENT.try_with(Clone::clone).ok().flatten().unwrap_or_else(|| TraceId::of_job(job))
 }
 
-/// What this process knows of traces.
+/// The traces that this process knows.
 struct Known {
     by_job: LruCache<String, TraceId>,
     /// Those of the jobs that were read or created since the last line.

@@ -15,7 +15,7 @@ use crate::sdk::patience::Patience;
 /// Timeout for opening a connection.
 const CONNECT: Duration = Duration::from_secs(3);
 
-/// How long one attempt of a request may take until its response begins. S3 takes the longest: 64 MiB within a region.
+/// Time limit for one attempt of a request, until its response begins. S3 takes the longest: 64 MiB within a region.
 const ATTEMPT: Duration = Duration::from_secs(20);
 
 /// Timeout of a live message. Those who send give up earlier; this ends the request.

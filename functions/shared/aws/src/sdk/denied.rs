@@ -5,8 +5,8 @@ use rowmill_core::ports::{BoxError, PortError};
 
 use crate::observe::metrics::{self, Metric};
 
-/// Whether an error code of AWS says that a policy does not allow the call. The codes with KMS are about the key of a queue,
-/// a table or a bucket.
+/// True if an error code of AWS says that a policy does not allow the call. The codes with KMS are about the key of a
+/// queue, a table or a bucket.
 pub fn is_denied(code: Option<&str>) -> bool {
     matches!(
         code,

@@ -76,7 +76,8 @@ pub fn counted() -> Usage {
     }
 }
 
-/// What was counted when [`take`] was called last. The requests to EventBridge, and all those to S3, are beside it: some are free.
+/// The counters when [`take`] was called last. The requests to EventBridge, and all those to S3, are beside it: some
+/// are free.
 static TAKEN: Mutex<(Usage, u64, u64)> = Mutex::new((Usage::NONE, 0, 0));
 
 /// Takes the sums of this process since the last call.
@@ -101,7 +102,7 @@ fn add_units(halves: &AtomicU64, units: f64) {
     halves.fetch_add((units.max(0.0) * 2.0).round() as u64, Ordering::Relaxed);
 }
 
-/// What one answer says it cost: of one table, or of several.
+/// Consumed capacity in one answer: of one table, or of several.
 trait Charged {
     fn units(&self) -> f64;
 }

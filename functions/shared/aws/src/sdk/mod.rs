@@ -1,4 +1,4 @@
-//! What the adapters share.
+//! The base of the adapters.
 //!
 //! | module | holds |
 //! |---|---|

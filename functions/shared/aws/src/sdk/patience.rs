@@ -20,7 +20,7 @@ use rowmill_core::ports::patience::{current, of};
 use tokio::task::futures::TaskLocalFuture;
 use tokio::time::Instant;
 
-/// What is left of an invocation when its last backoff begins: for that backoff, and to answer which messages it gives
+/// Time left of an invocation when its last backoff begins: for that backoff, and to answer which messages it gives
 /// back.
 const TO_ANSWER: Duration = Duration::from_millis(2500);
 
@@ -33,7 +33,7 @@ pub fn until<F: Future>(deadline: Timestamp, work: F) -> TaskLocalFuture<Option<
     of(Instant::now().checked_add(left.saturating_sub(TO_ANSWER)), work)
 }
 
-/// Whether a refused request may be repeated beyond the usual attempts.
+/// True if a refused request may be repeated beyond the usual attempts.
 pub fn is_left() -> bool {
     current().is_some_and(|until| Instant::now() < until)
 }
@@ -42,7 +42,7 @@ pub fn is_left() -> bool {
 #[derive(Debug)]
 pub struct Patience;
 
-/// How the SDK retries if nothing is throttled.
+/// Retries of the SDK if nothing is throttled.
 #[derive(Clone, Debug)]
 struct Usual(RetryConfig);
 

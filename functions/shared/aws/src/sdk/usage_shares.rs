@@ -85,7 +85,7 @@ static MEMORY_MB: LazyLock<u64> = LazyLock::new(|| {
 #[derive(Debug)]
 struct Invocations {
     begun: u64,
-    /// How many are in progress, and since when there has been one.
+    /// Number of those in progress, and since when there has been one.
     open: u32,
     since: Option<Instant>,
     /// The time during which there was one, each time rounded up to a millisecond as Lambda does.

@@ -1,4 +1,4 @@
-//! Whether a caller is blocked by an operator.
+//! Callers that an operator has blocked.
 
 use std::num::NonZeroUsize;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -10,7 +10,8 @@ use rowmill_api::blocks::Principal;
 
 use crate::ports::{Block, Blocks, Clock, PortResult};
 
-/// How long a process remembers whether a caller is blocked. A block is effective in all processes after this time.
+/// Time for which a process remembers that a caller is blocked or not. A block is effective in all processes after this
+/// time.
 pub const REMEMBERED_FOR: Duration = Duration::from_secs(30);
 
 /// Maximum number of callers a process remembers.

@@ -41,7 +41,7 @@ pub async fn record_store<S: Records>(make: impl AsyncFn() -> S) {
     );
 }
 
-/// How many partitions the datasets have that no store has opened.
+/// Number of partitions of the datasets that no store has opened.
 const PARTITIONS: u32 = 16;
 
 /// A dataset that is opened in no store.

@@ -31,7 +31,7 @@ pub struct Checkpoint {
     pub counts: Counts,
     /// The run whose run output holds their failures and outputs, if they have any.
     pub run_output: Option<RunId>,
-    /// Whether the chunk is isolated: the items that run are noted here before they run.
+    /// True if the chunk is isolated: the items that run are noted here before they run.
     pub isolated: bool,
     /// The running items of an isolated chunk.
     pub in_flight: Option<InFlight>,
@@ -40,7 +40,7 @@ pub struct Checkpoint {
     pub suspects: Option<Suspects>,
     /// Number of items that failed so that the chunk could continue: as poison, or after [`FAILURES_MAX`] transient errors.
     pub passed_over: u32,
-    /// Whether a run of the isolated chunk has begun since its last fresh message. If none has, deliveries were used up
+    /// True if a run of the isolated chunk has begun since its last fresh message. If none has, deliveries were used up
     /// without one: invocations were throttled, or came too late for their lane.
     pub begun: bool,
     /// When it last moved.
@@ -84,7 +84,7 @@ impl Suspects {
         Self { until: done.saturating_add(items), part: (items / PARTS).max(1), beyond: None, deaths: 0, failures: 0 }
     }
 
-    /// Whether they say anything about the items behind the `done` ones.
+    /// True if they say anything about the items behind the `done` ones.
     pub const fn concern(&self, done: u32) -> bool {
         self.until > done || self.beyond.is_some()
     }
@@ -99,8 +99,8 @@ impl Suspects {
 }
 
 impl Checkpoint {
-    /// What the runs before tell about the next items, if no run is at them any more. A note that is still there is a death of
-    /// its items.
+    /// Suspects among the next items, as the runs before tell, if no run is at them any more. A note that is still
+    /// there is a death of its items.
     pub fn known_suspects(&self) -> Option<Suspects> {
         let known = self.suspects.filter(|suspects| suspects.concern(self.done));
         let beyond = known.and_then(|suspects| suspects.beyond);
@@ -136,7 +136,7 @@ impl Checkpoint {
         Self { rev: self.rev + 1, by: Some(run), at, ..self.clone() }
     }
 
-    /// Whether a run that noted its items here may still be alive.
+    /// True if a run that noted its items here may still be alive.
     pub fn is_live(&self, now: Timestamp) -> bool {
         self.in_flight.is_some_and(|note| note.until > now)
     }

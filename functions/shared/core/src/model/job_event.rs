@@ -58,7 +58,7 @@ pub struct EventItems {
 }
 
 impl JobEvent {
-    /// What happened when the job's row went from one state to the next, if that is of interest to anybody outside.
+    /// The event of a change of the job row, if that is of interest to anybody outside.
     pub fn between(before: Option<&Job>, after: &Job) -> Option<Self> {
         let attempt_before = before.map(|job| job.attempt);
         let of_attempt = before.filter(|before| before.attempt == after.attempt);

@@ -15,8 +15,8 @@ pub struct SplitMessage {
     pub job_guid: JobGuid,
     /// Its attempt. A message of a past attempt is acknowledged and has no effect.
     pub attempt: u32,
-    /// How many tallies the job row counted when the message was sent. If the message becomes a dead letter, this shows
-    /// whether the split has made progress since.
+    /// Number of tallies that the job row counted when the message was sent. If the message becomes a dead letter, this
+    /// shows whether the split has made progress since.
     pub tallies: u32,
     /// Number of pauses and resumes of the job by then. A dead letter from before a resume does not stop the job.
     pub pauses: u32,

@@ -50,7 +50,7 @@ enum Line {
 }
 
 impl RunOutput {
-    /// Whether there is nothing to store.
+    /// True if there is nothing to store.
     pub const fn is_empty(&self) -> bool {
         self.failed.is_empty() && self.outputs.is_empty() && self.skipped_from.is_none()
     }

@@ -177,7 +177,7 @@ pub struct Tally {
     pub start: Position,
     /// The run of the split that stored its chunks' text, if they are not ranges of the upload.
     pub stored_by: Option<RunId>,
-    /// Whether the tally that waits for this one is known to be sent.
+    /// True if the tally that waits for this one is known to be sent.
     pub next_sent: bool,
     /// The marks of the committed chunks, by place.
     pub marks: [Option<Mark>; CHUNKS_PER_TALLY],
@@ -204,17 +204,17 @@ impl Tally {
         }
     }
 
-    /// Whether all its chunks are committed. A closed tally no longer changes.
+    /// True if all its chunks are committed. A closed tally no longer changes.
     pub const fn is_closed(&self) -> bool {
         self.done == self.expected
     }
 
-    /// Whether at least half of its chunks are committed: then the tally that waits for it may be sent.
+    /// True if at least half of its chunks are committed: then the tally that waits for it may be sent.
     pub const fn is_half_done(&self) -> bool {
         self.done * 2 >= self.expected
     }
 
-    /// Whether the last commit, of this many chunks, made it half done. Exactly one commit of a tally does.
+    /// True if the last commit, of this many chunks, made it half done. Exactly one commit of a tally does.
     pub const fn is_half_done_by(&self, chunks: u32) -> bool {
         self.is_half_done() && self.done >= chunks && (self.done - chunks) * 2 < self.expected
     }
@@ -232,7 +232,7 @@ impl Tally {
         self.marks.get(usize::from(index)).copied().flatten()
     }
 
-    /// Whether the chunk at this place is committed, or the tally was closed without it.
+    /// True if the chunk at this place is committed, or the tally was closed without it.
     pub fn accounts_for(&self, index: u8) -> bool {
         self.mark(index).is_some() || self.is_closed()
     }
@@ -266,7 +266,7 @@ impl Commit {
         (places.len() == commits.len()).then_some((attempt, tally))
     }
 
-    /// What the tally that refused this commit says of its chunk: that it is accounted for, or `None` if it was refused
+    /// The chunk of this commit in the tally that refused it: accounted for, or `None` if it was refused
     /// because of another chunk only.
     pub fn refused_by(&self, tally: &Tally) -> Option<Committed> {
         match tally.mark(self.chunk.index) {
@@ -297,7 +297,7 @@ impl Committed {
         }
     }
 
-    /// Whether this run's commit counts.
+    /// True if this run's commit counts.
     pub const fn is_won(&self) -> bool {
         matches!(self, Self::Won(_) | Self::WonBefore(_))
     }
@@ -320,7 +320,7 @@ pub struct Totals {
 }
 
 impl Totals {
-    /// Whether all tallies are closed and no more will follow, so that all items of the attempt have an outcome.
+    /// True if all tallies are closed and no more will follow, so that all items of the attempt have an outcome.
     pub fn is_complete(&self) -> bool {
         self.final_tallies.is_some_and(|count| self.closed.len() == count as usize)
     }

@@ -11,8 +11,8 @@ use crate::progress::counters::Counters;
 use crate::progress::update::update_job;
 use crate::wiring::{Missing, Ports};
 
-/// How often a move of a breaker is tried. Each loss means that another run has moved it, so it soon opens or the runs are
-/// mostly good.
+/// Number of tries of a move of a breaker. Each loss means that another run has moved it, so it soon opens or the runs
+/// are mostly good.
 const TRIES: usize = 8;
 
 /// The steps around the breakers, over one set of ports.
@@ -29,11 +29,11 @@ pub struct BreakerSteps {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct HeldBack {
     pub probe_at: Timestamp,
-    /// Whether its run has opened the breaker.
+    /// True if its run has opened the breaker.
     pub has_opened: bool,
 }
 
-/// What follows from a failed run.
+/// Consequence of a failed run.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Reported {
     /// The target is not known to be down.
@@ -53,7 +53,7 @@ pub enum Looked {
     Wait(Timestamp),
 }
 
-/// What the job that probes shows.
+/// State of the target, by the job that probes.
 enum Judged {
     /// The target answers.
     Succeeded,
@@ -69,7 +69,7 @@ impl BreakerSteps {
         Ok(Self { jobs, breakers, clock: ports.clock.get()?, entropy: ports.entropy.get()?, limits })
     }
 
-    /// Whether there are no breakers.
+    /// True if there are no breakers.
     pub const fn is_off(&self) -> bool {
         self.limits.is_off()
     }
@@ -162,7 +162,8 @@ impl BreakerSteps {
         })
     }
 
-    /// What the job that probes shows. Items count that were processed, also those that the target has refused for good.
+    /// State of the target, by the job that probes. Items count that were processed, also those that the target has
+    /// refused for good.
     async fn judge(&self, probe: &Probe) -> Result<Judged, PortError> {
         let job = match self.jobs.job(probe.job).await {
             Err(PortError::NotFound) => return Ok(Judged::Over),

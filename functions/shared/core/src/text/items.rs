@@ -51,7 +51,7 @@ pub fn read_items<'a>(chunk: &Chunk, bytes: &'a [u8], dialect: &Dialect, columns
     Items { bytes, at: 0, chunk_offset: chunk.offset, row: chunk.first_row, reading, hint, likely }
 }
 
-/// What the message of an item that is not UTF-8 says about the charset of the file.
+/// Hint at the charset of the file, in the message of an item that is not UTF-8.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum CharsetHint {
     /// Nothing: the user cannot choose a charset.

@@ -1,4 +1,5 @@
-//! How many partitions a dataset has: a row of the records table, put once, by the first that opens the dataset to write.
+//! Number of partitions of a dataset: a row of the records table, put once, by the first that opens the dataset to
+//! write.
 
 use aws_sdk_dynamodb::types::AttributeValue;
 use rowmill_core::model::records::{Dataset, PARTITIONS_MAX};
@@ -24,7 +25,7 @@ impl DynamoDbRecordStore {
         }
         let put = self.client.put_item().table_name(&self.table).set_item(Some(key(name)));
         let put = put.item(PARTITIONS, number(if_new.clamp(1, PARTITIONS_MAX)));
-        // Whether or not this put wins, the row is there now, and what it says counts.
+        // The row is there now, by this put or another one, and its number counts.
         put_if_absent(DOING, put, "bucket").await?;
         let opened = self.opened_dataset(name).await?;
         opened.ok_or_else(|| PortError::unavailable(DOING, "the row of the dataset was removed"))

@@ -20,7 +20,7 @@ where
     }
 }
 
-/// Whether a request conflicts with a transaction on the same row. The SDK does not retry these.
+/// True if a request conflicts with a transaction on the same row. The SDK does not retry these.
 fn is_conflict<E: ProvideErrorMetadata, R>(error: &SdkError<E, R>) -> bool {
     matches!(error.code(), Some("TransactionConflictException" | "TransactionInProgressException"))
 }

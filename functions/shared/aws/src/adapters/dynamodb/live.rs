@@ -78,7 +78,7 @@ enum Row<'a> {
     Ticket(&'a TicketDigest, &'a Owner),
     /// Whose connection it is.
     Connection(&'a ConnectionId, Option<&'a Owner>),
-    /// What the connection of an owner watches.
+    /// Subscriptions of a connection of an owner.
     Watch(&'a Owner, &'a ConnectionId),
 }
 

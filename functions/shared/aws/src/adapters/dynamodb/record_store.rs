@@ -32,7 +32,7 @@ pub struct DynamoDbRecordStore {
     pub(super) client: Client,
     pub(super) table: String,
     statements: Statements,
-    /// Whether most records of the last batch existed before.
+    /// True if most records of the last batch existed before.
     records_exist: AtomicBool,
 }
 
@@ -69,9 +69,9 @@ impl DynamoDbRecordStore {
 
 /// A request that was refused as a whole.
 struct Refused {
-    /// Whether a retry does not help.
+    /// True if a retry does not help.
     lasting: bool,
-    /// Whether a permission is missing.
+    /// True if a permission is missing.
     denied: bool,
     why: String,
 }
@@ -83,9 +83,9 @@ struct Step {
     place: usize,
     record: Record,
     kind: Kind,
-    /// Whether its key is known to have a record.
+    /// True if its key is known to have a record.
     exists: bool,
-    /// Whether it is sent in its own request.
+    /// True if it is sent in its own request.
     alone: bool,
 }
 

@@ -42,7 +42,7 @@ impl Reason {
     }
 }
 
-/// Whether the condition of this item was one that did not hold.
+/// True if the condition of this item was one that did not hold.
 pub fn condition_failed(reason: &CancellationReason) -> bool {
     Reason::of(reason) == Reason::Condition
 }

@@ -28,7 +28,7 @@ where
     }
 }
 
-/// Whether the requested range begins beyond the object's end.
+/// True if the requested range begins beyond the object's end.
 pub fn is_beyond_the_end<E: ProvideErrorMetadata>(error: &SdkError<E, HttpResponse>) -> bool {
     error.code() == Some("InvalidRange")
         || error.raw_response().is_some_and(|response| response.status().as_u16() == 416)

@@ -36,7 +36,7 @@ pub struct SqsQueue<M> {
     groups: fn(&M) -> Groups,
 }
 
-/// How SQS groups a message.
+/// Groups of SQS for a message.
 struct Groups {
     group: String,
     /// Under which name a repeated message is dropped. Only the messages of a FIFO queue have one.

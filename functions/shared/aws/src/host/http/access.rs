@@ -29,7 +29,7 @@ rowmill_settings::settings! {
 pub struct Caller {
     /// The owner of what the request creates or reads: the `sub` claim of the token, or [`Owner::LOCAL`].
     pub owner: Owner,
-    /// Whether the caller has shown no token, because the API is open. Then all callers have the same owner.
+    /// True if the caller has shown no token, because the API is open. Then all callers have the same owner.
     pub anonymous: bool,
     /// The address that the request came from, if the gateway told it.
     pub address: Option<IpAddr>,
@@ -70,7 +70,7 @@ impl Access {
     }
 }
 
-/// What the gateway says about a caller.
+/// A caller, as the gateway names it.
 struct Identity {
     /// `None` if the API has no authorizer.
     claims: Option<Claims>,
@@ -81,7 +81,7 @@ struct Identity {
 #[derive(Default)]
 struct Claims {
     subject: Option<String>,
-    /// Whether the token expires.
+    /// True if the token expires.
     ends: bool,
     scopes: Vec<String>,
 }

@@ -1,4 +1,4 @@
-//! What every function of the API does with a request, before and after its own work.
+//! The work of every function of the API on a request, before and after its own.
 
 use lambda_http::{Body, Request, RequestExt, Response};
 use rowmill_api::routes::{Operation, Route};
@@ -33,7 +33,7 @@ pub struct Api {
     /// The function's name in the table of routes.
     pub function: &'static str,
     pub access: Access,
-    /// What a request to a limited route must pass. None if the function has no such route.
+    /// Guard of limited routes. `None` if the function has no such route.
     pub guard: Option<Guard>,
 }
 

@@ -1,4 +1,4 @@
-//! What a request to a limited route must pass before its handler works: its caller is not blocked, and has sent no more
+//! The guard of a limited route. Before its handler works: its caller is not blocked, and has sent no more
 //! requests than allowed.
 
 use std::sync::Arc;

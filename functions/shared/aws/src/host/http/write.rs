@@ -54,7 +54,7 @@ pub fn with_etag(request: &Request, mut answer: Response<Body>, etag: &str) -> R
         answer.headers_mut().insert("etag", etag);
     }
     if known.split(',').map(str::trim).any(|tag| tag == "*" || tag.trim_start_matches("W/") == etag) {
-        // What a cache must know stays (RFC 9110, 15.4.5).
+        // Header fields that a cache must know stay (RFC 9110, 15.4.5).
         let kept = ["etag", "cache-control", "vary"];
         let mut unchanged = response(304, [], Body::Empty);
         for (name, value) in answer.headers().iter().filter(|(name, _)| kept.contains(&name.as_str())) {

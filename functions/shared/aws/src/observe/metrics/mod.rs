@@ -34,7 +34,7 @@ const VALUES_MAX: usize = 100;
 /// The metrics since the last line.
 static OPEN: Mutex<Measured> = Mutex::new(Measured::new());
 
-/// What was measured and not written yet.
+/// Values that were measured and not written yet.
 #[derive(Debug)]
 struct Measured {
     sums: BTreeMap<Metric, u64>,
@@ -51,7 +51,7 @@ impl Measured {
         *self.sums.entry(metric).or_default() += count;
     }
 
-    /// Whether a line has no room for a further value.
+    /// True if a line has no room for a further value.
     fn is_full(&self) -> bool {
         self.seconds.values().any(|values| values.len() >= VALUES_MAX)
     }

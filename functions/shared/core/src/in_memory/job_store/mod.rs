@@ -42,7 +42,7 @@ struct Tables {
     slots: Slots,
     requests: HashMap<(Owner, String), (JobGuid, Idempotency)>,
     deduped: HashMap<(Owner, String), (JobGuid, Dedupe)>,
-    /// What others write after the next update, whose reply is lost.
+    /// Writes of others after the next update, whose reply is lost.
     after_update: Option<fn(&mut Job)>,
 }
 

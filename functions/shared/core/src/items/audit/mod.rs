@@ -74,13 +74,13 @@ impl From<PortError> for Broken {
     }
 }
 
-/// How far a page came.
+/// End of a page.
 enum Walked {
     ToTheLimit,
     ToTheEnd,
 }
 
-/// What a page has read.
+/// The limits of a page, and how much of them it has used.
 struct Budget<'a> {
     clock: &'a dyn Clock,
     limits: AuditLimits,
@@ -101,7 +101,7 @@ impl<'a> Budget<'a> {
         self.bytes += bytes as u64;
     }
 
-    /// Whether the page must end here. Never before the walk has moved: else the next page would end here too.
+    /// True if the page must end here. Never before the walk has moved: else the next page would end here too.
     fn is_spent(&self) -> bool {
         let beyond = self.objects >= self.limits.objects || self.bytes >= self.limits.bytes;
         self.has_moved && (beyond || self.clock.now() >= self.until)
@@ -192,7 +192,7 @@ impl Auditor {
     }
 }
 
-/// Whether chunks of this attempt may still be committed.
+/// True if chunks of this attempt may still be committed.
 const fn is_open(job: &Job, attempt: u32) -> bool {
     job.attempt == attempt && !job.is_ended()
 }
@@ -212,7 +212,7 @@ fn in_chunk(code: AuditCode, message: String, chunk: ChunkAddress) -> Broken {
     Broken::Finding(Box::new(AuditFinding { code: code.into(), message, attempt, tally, chunk }))
 }
 
-/// Whether the totals name exactly this many closed tallies.
+/// True if the totals name exactly this many closed tallies.
 fn names_all(totals: &Totals, count: u32) -> bool {
     totals.final_tallies == Some(count) && totals.closed.iter().copied().eq(0..count)
 }

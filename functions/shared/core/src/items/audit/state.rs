@@ -28,7 +28,7 @@ pub(super) struct AuditState {
     pub job: JobGuid,
     /// The attempt that the job was in when the walk began.
     pub of: u32,
-    /// Whether the job had ended then.
+    /// True if the job had ended then.
     pub ended: bool,
     /// The attempt of the next tally.
     pub attempt: u32,
@@ -49,7 +49,7 @@ pub(super) struct AuditState {
     pub evidence: Evidence,
 }
 
-/// What was read, in all attempts.
+/// Sums of all that was read, in all attempts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct ReadSoFar {

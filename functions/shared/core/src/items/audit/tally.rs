@@ -144,9 +144,9 @@ impl Auditor {
         }
     }
 
-    /// Whether objects of this attempt may have expired by the lifecycle of the bucket. It keeps an object for at least the
-    /// retention of a job, so those of the present attempt live as long as the job does. An ended job's row tells the
-    /// retention; while a redrive runs, it is not known.
+    /// True if objects of this attempt may have expired by the lifecycle of the bucket. It keeps an object for at least
+    /// the retention of a job, so those of the present attempt live as long as the job does. An ended job's row tells
+    /// the retention; while a redrive runs, it is not known.
     fn may_have_expired(&self, job: &Job, attempt: u32) -> bool {
         let retention = job.end().map(End::retention);
         let kept_until = retention.and_then(|retention| job.created_at.checked_add(retention).ok());
@@ -154,7 +154,7 @@ impl Auditor {
     }
 }
 
-/// What the chunks without a run output add up to, and the chunks with one.
+/// Sums of the chunks without a run output, and the chunks with one.
 fn by_marks(job: &Job, tally: &Tally, index: &ChunkIndex, rows: &[Rows]) -> Result<(Recomputed, Vec<Marked>), Broken> {
     let Tally { attempt, number, .. } = *tally;
     let (mut recomputed, mut marked) = (Recomputed::default(), Vec::new());

@@ -31,7 +31,7 @@ impl End {
         }
     }
 
-    /// How long the job is kept.
+    /// Retention of the job.
     pub fn retention(&self) -> SignedDuration {
         self.expires_at.duration_since(self.finished_at)
     }

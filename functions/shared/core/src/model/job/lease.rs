@@ -16,7 +16,7 @@ pub struct Lease {
     pub until: Timestamp,
 }
 
-/// How much longer a lease lasts than the invocation that takes it can run. So no other run works on the job before that
+/// Time for which a lease outlasts the invocation that takes it. So no other run works on the job before that
 /// invocation is over, even if the clocks of the two differ.
 pub const LEASE_MARGIN: Duration = Duration::from_secs(20);
 

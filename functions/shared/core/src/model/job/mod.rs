@@ -33,7 +33,7 @@ pub use redrive::Redrive;
 pub use split::SplitState;
 pub use stop::Stop;
 
-/// How long after a job's creation its rows other than the job row are kept: longer than any job row. The job row expires
+/// Retention of the rows other than the job row, from the job's creation: longer than any job row. The job row expires
 /// with the job's own retention. The others follow later, and nobody can reach them in between.
 pub const DETAILS_KEPT: SignedDuration = SignedDuration::from_hours(400 * 24);
 
@@ -54,11 +54,11 @@ pub struct Job {
     pub job_type: String,
     /// The upload that is the job's input, if its input is an upload.
     pub file_guid: Option<FileGuid>,
-    /// Whether its chunks are stored objects, not ranges of the upload. The length of its text is then unknown.
+    /// True if its chunks are stored objects, not ranges of the upload. The length of its text is then unknown.
     pub is_stored: bool,
     /// Where the file's data begins, after the byte-order mark and the header.
     pub data_start: u64,
-    /// What counts as 100 percent: the bytes of the file's data, the bytes of the whole upload if its chunks are stored
+    /// The measure of 100 percent: the bytes of the file's data, the bytes of the whole upload if its chunks are stored
     /// objects, or the number of partitions of a dataset.
     pub data_bytes: u64,
     /// Warnings for the owner about the file. One of each kind; those found while the file is split come later.
@@ -67,9 +67,9 @@ pub struct Job {
     pub max_concurrency: Option<u32>,
     /// Its priority: which queues carry its messages.
     pub priority: Priority,
-    /// How many tallies may be sent before the first of them is half done: the chunks of tally n are sent once half of the
-    /// chunks of tally n − this are committed. So a job fills no queue that other jobs wait in. `None` for a job that is
-    /// bounded by `maxConcurrency`.
+    /// Number of tallies that may be sent before the first of them is half done: the chunks of tally n are sent once
+    /// half of the chunks of tally n − this are committed. So a job fills no queue that other jobs wait in. `None` for
+    /// a job that is bounded by `maxConcurrency`.
     pub tallies_ahead: Option<u32>,
     /// The client's own metadata, returned with the job.
     pub metadata: Option<Map<String, Value>>,

@@ -7,7 +7,7 @@ use super::states::Phase;
 use crate::model::breaker::BreakerPause;
 
 impl Job {
-    /// Whether the splitter waits: the job is paused, or its missing chunks are not all sent again.
+    /// True if the splitter waits: the job is paused, or its missing chunks are not all sent again.
     pub const fn is_held_back(&self) -> bool {
         self.is_paused() || self.resend_from.is_some()
     }
@@ -69,14 +69,14 @@ impl Job {
         self.resume(now).filter(|_| is_breakers)
     }
 
-    /// Whether a chunk message is dropped that was sent after this many pauses and resumes: the job is paused, or it was
-    /// since, and the resend sends the chunk. Otherwise both messages might run at once.
+    /// True if a chunk message is dropped that was sent after this many pauses and resumes: the job is paused, or it
+    /// was since, and the resend sends the chunk. Otherwise both messages might run at once.
     pub const fn drops(&self, pauses: u32) -> bool {
         self.is_paused() || pauses < self.pauses
     }
 
-    /// Whether a run that commits sends what waits for it in this tally. If not, the resend does: it notes a tally before it
-    /// reads what the chunks of that tally wait for.
+    /// True if a run that commits sends what waits for it in this tally. If not, the resend does: it notes a tally
+    /// before it reads what the chunks of that tally wait for.
     pub fn sends_on_commit(&self, tally: u32) -> bool {
         self.paused_at.is_none() && self.resend_from.is_none_or(|from| tally <= from)
     }
@@ -98,7 +98,7 @@ impl Job {
     }
 }
 
-/// How far the missing chunks of a resumed job are sent again.
+/// Progress of a resend: how far the missing chunks of a resumed job are sent again.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Resent {
     /// The resume, by the job's number of pauses and resumes.

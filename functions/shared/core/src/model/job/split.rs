@@ -20,9 +20,9 @@ pub struct SplitState {
     pub dispatched: u32,
     /// The border after the last counted tally.
     pub cursor: Position,
-    /// Whether the split has ended: no more tallies will follow.
+    /// True if the split has ended: no more tallies will follow.
     pub done: bool,
-    /// Whether it ended because all items are dispatched.
+    /// True if it ended because all items are dispatched.
     pub at_end: bool,
 }
 

@@ -63,17 +63,18 @@ impl Job {
         self.stopped_by().is_some()
     }
 
-    /// Whether no work is left in `attempt`: the job has ended or is in another attempt.
+    /// True if no work is left in `attempt`: the job has ended or is in another attempt.
     pub const fn is_past(&self, attempt: u32) -> bool {
         self.attempt != attempt || self.is_ended()
     }
 
-    /// Whether no function has ever taken it up, and it is not stopped: nothing of it was dispatched, and no run is at work.
+    /// True if no function has ever taken it up, and it is not stopped: nothing of it was dispatched, and no run is at
+    /// work.
     pub const fn is_untaken(&self) -> bool {
         self.started_at.is_none() && matches!(self.phase, Phase::Runnable | Phase::Paused(_))
     }
 
-    /// Whether no chunk may begin until it is resumed.
+    /// True if no chunk may begin until it is resumed.
     pub const fn is_paused(&self) -> bool {
         matches!(self.phase, Phase::Paused(_))
     }

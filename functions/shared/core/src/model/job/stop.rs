@@ -33,7 +33,7 @@ impl Stop {
         Self { code, message: message.into(), row: None, offset: None, at }
     }
 
-    /// Whether its owner cancelled it. All other stops are errors.
+    /// True if its owner cancelled it. All other stops are errors.
     pub const fn is_cancel(&self) -> bool {
         matches!(self.code, StopCode::Cancelled)
     }

@@ -291,7 +291,7 @@ fn only_an_ended_job_is_redriven() {
     assert_eq!((job.split, job.merged(Counts::default())), (SplitState::from(0), before));
 }
 
-/// What may happen to a job, by number.
+/// Transitions of a job, by number.
 fn after(job: &Job, step: u8, now: Timestamp) -> Option<Job> {
     let by = run(step % 2);
     match step / 2 {

@@ -40,7 +40,7 @@ impl NewAttempt {
         Some(Job { revision: self.seen.revision + 1, ..next })
     }
 
-    /// Whether this redrive has already been applied to the job: its reply was lost.
+    /// True if this redrive has already been applied to the job: its reply was lost.
     pub fn was_applied(&self, job: &Job) -> bool {
         job.attempt == self.seen.attempt + 1
             && job.redrive.as_ref().is_some_and(|redrive| redrive.by == self.redrive.by)

@@ -56,7 +56,7 @@ impl Completion {
         Job { revision: self.seen.revision + 1, ..self.seen.ended(&self.end, self.usage) }
     }
 
-    /// Whether this completion already ended the job: it was applied earlier and its reply lost.
+    /// True if this completion already ended the job: it was applied earlier and its reply lost.
     pub fn has_ended(&self, job: &Job) -> bool {
         let of = |end: &End| (end.status(), end.finished_at, end.counts);
         (job.attempt, job.completions) == (self.seen.attempt, self.seen.completions + 1)

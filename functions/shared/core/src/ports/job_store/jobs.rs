@@ -42,7 +42,7 @@ pub struct JobFilter {
 }
 
 impl JobFilter {
-    /// Whether this job of the owner is listed, as far as the page does not matter.
+    /// True if this job of the owner is listed, as far as the page does not matter.
     pub fn matches(&self, owner: &Owner, job: &Job, now: Timestamp) -> bool {
         job.owner == *owner
             && self.state.is_none_or(|state| state.matches(job))

@@ -1,4 +1,4 @@
-//! How many chunks of a job may have messages at once.
+//! The window: bounds the chunks of a job that have messages at once.
 //!
 //! With `maxConcurrency` W, chunk n may start once chunk n − W is committed. Any other job may have so many *tallies ahead*
 //! as its row says: the chunks of tally n are sent once the tally that many places before it is half done. So the messages of
@@ -55,7 +55,7 @@ impl ConcurrencyWindow {
         Ok(admitted)
     }
 
-    /// Whether the chunks of a tally may be sent now, as far as other tallies are concerned. As for
+    /// True if the chunks of a tally may be sent now, as far as other tallies are concerned. As for
     /// [`admit`](Self::admit), the tally must be counted first.
     ///
     /// # Errors

@@ -16,7 +16,7 @@ use crate::text::user_text::shortened;
 /// Maximum number of records read together, which share their memory.
 const GROUP_ROWS: usize = 128;
 
-/// How much text records share, in bytes, less the last one of them.
+/// Bytes of text that records share, less the last one of them.
 const GROUP_BYTES: usize = 32 * 1024;
 
 /// The longest row whose cells can be told, in bytes.

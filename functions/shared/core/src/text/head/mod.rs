@@ -32,7 +32,7 @@ pub struct TextParams {
     /// One ASCII character (or `\t`). Default: detected in the line of the header. Ignored for JSON Lines.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub delimiter: Option<String>,
-    /// Whether a record names the columns. Default: true. Ignored for JSON Lines.
+    /// True if a record names the columns. Default: true. Ignored for JSON Lines.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub header: Option<bool>,
     /// Which record behind the skipped ones names the columns, counted from 1; 0 for none. Default: 1. Only for CSV.
@@ -217,7 +217,7 @@ struct FirstRows<'a> {
     prefix: &'a [u8],
     /// Where the first row begins, or blank lines before it.
     from: usize,
-    /// Whether `prefix` is the whole file.
+    /// True if `prefix` is the whole file.
     whole: bool,
     /// Number of rows before the header, or before the first item.
     title_rows: u32,

@@ -42,8 +42,8 @@ fn is_json_object(text: &[u8], whole: bool) -> bool {
     has_reserved_name(line) || serde_json::from_slice::<Map<String, Value>>(line).is_ok()
 }
 
-/// Whether the file is one JSON array of objects. A first line that is an array of its own, with other lines behind it, is a bad
-/// record of JSON Lines.
+/// True if the file is one JSON array of objects. A first line that is an array of its own, with other lines behind it,
+/// is a bad record of JSON Lines.
 pub(super) fn is_json_array(text: &[u8]) -> bool {
     let text = text.trim_ascii_start();
     let Some(inside) = text.strip_prefix(b"[") else { return false };

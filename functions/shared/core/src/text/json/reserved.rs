@@ -9,8 +9,8 @@ use memchr::{memchr_iter, memchr2};
 /// Prefix of the names.
 pub const RESERVED_NAMES: &str = "$serde_json::private::";
 
-/// Whether a string of this JSON begins like a reserved name, written plainly or with escapes. It errs on the safe side: it
-/// does not tell a value from a name, nor the end of a string from its beginning.
+/// True if a string of this JSON begins like a reserved name, written plainly or with escapes. It errs on the safe
+/// side: it does not tell a value from a name, nor the end of a string from its beginning.
 pub fn has_reserved_name(json: &[u8]) -> bool {
     // Nearly all JSON has neither of the characters with which such a name can begin.
     if memchr2(b'$', b'\\', json).is_none() {

@@ -127,7 +127,7 @@ impl JsonlScanner {
     }
 }
 
-/// Whether the byte is JSON white space other than a line feed.
+/// True if the byte is JSON white space other than a line feed.
 pub(super) fn is_blank(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t' | b'\r')
 }

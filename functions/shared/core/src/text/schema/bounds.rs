@@ -38,10 +38,10 @@ pub(super) const PATTERN_MAX_BYTES: usize = 1_000;
 /// times as much for them. Measured: `\p{L}{100}` has 1.5 MB.
 pub(super) const COMPILED_MAX_BYTES: usize = 4 * 1024 * 1024;
 
-/// What the patterns of a schema may take when they are used, in bytes: the caches of the automata, for each thread.
+/// Memory limit for the patterns of a schema in use, in bytes: the caches of the automata, for each thread.
 const CACHES_MAX_BYTES: usize = 8 * 1024 * 1024;
 
-/// What is known of a schema within the bounds.
+/// A schema that is within the bounds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Bounded {
     /// The size of its patterns, compiled to automata, in bytes.
@@ -116,7 +116,7 @@ fn compiled_bytes(patterns: &BTreeSet<&str>) -> Result<usize, SchemaError> {
     Ok(total)
 }
 
-/// What a schema holds.
+/// Parts of a schema that its bounds are about.
 #[derive(Default)]
 struct Found<'a> {
     patterns: BTreeSet<&'a str>,

@@ -4,7 +4,7 @@ use super::bounds::{COMPILED_MAX_BYTES, EXPANDED_MAX, PATTERN_MAX_BYTES, PATTERN
 use super::{RowSchema, SchemaError};
 use crate::text::items::Record;
 
-/// What the schema has too much of.
+/// The part of the schema that exceeds its bound.
 fn too_large(schema: &Value) -> &'static str {
     match RowSchema::compile(Some(schema)) {
         Err(SchemaError::TooLarge { what, .. }) => what,

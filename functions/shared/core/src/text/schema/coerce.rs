@@ -190,8 +190,8 @@ pub(super) fn coerce(cell: &str, types: Types) -> Coerced {
     }
 }
 
-/// Whether JSON would write the value just as this cell. A decimal number counts if the cell has its shortest form, so that
-/// `1.50` and `12E4` stay strings where they may be.
+/// True if JSON would write the value just as this cell. A decimal number counts if the cell has its shortest form, so
+/// that `1.50` and `12E4` stay strings where they may be.
 fn is_written_like(value: &Value, cell: &str) -> bool {
     match value {
         Value::Number(number) if !number.is_i64() && !number.is_u64() && cell.contains(['.', 'e', 'E']) => {
@@ -233,7 +233,7 @@ pub(super) fn integer_digits(text: &str) -> Option<&str> {
     (!digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit())).then_some(whole)
 }
 
-/// Whether the text is a finite number in decimal or exponent notation.
+/// True if the text is a finite number in decimal or exponent notation.
 pub(super) fn is_decimal(text: &str) -> bool {
     // Excludes words that Rust parses as a float, such as `inf` and `NaN`.
     let plain = text.bytes().all(|byte| byte.is_ascii_digit() || matches!(byte, b'-' | b'+' | b'.' | b'e' | b'E'));

@@ -22,9 +22,9 @@ pub enum SchemaError {
     #[error("The schema has more than {limit} {what}. {advice}")]
     TooLarge {
         limit: u64,
-        /// What is bounded, in the plural.
+        /// The parts that are bounded, in the plural.
         what: &'static str,
-        /// What to do, as a sentence.
+        /// Advice, as a sentence.
         advice: &'static str,
     },
     #[error("A reference in the schema cannot be resolved: {reason}. Put the referenced schema under `$defs`.")]
@@ -37,7 +37,7 @@ pub enum SchemaError {
     Pattern {
         /// The pattern, shortened.
         pattern: String,
-        /// What is wrong with it and what to do: the rest of the sentence.
+        /// The error and advice: the rest of the sentence.
         reason: String,
     },
     #[error("The schema is not valid at `{location}`: {reason}.")]

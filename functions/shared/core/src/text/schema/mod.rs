@@ -31,14 +31,14 @@ mod schema_tests;
 /// Bytes of memory of a compiled schema for each byte of its JSON, patterns apart. An estimate.
 const HELD_PER_BYTE: usize = 60;
 
-/// What any pattern may take, in bytes: parts of a compiled pattern do not depend on its size.
+/// Memory that any pattern may take, in bytes: parts of a compiled pattern do not depend on its size.
 const MIN_BYTES: usize = 64 * 1024;
 
-/// How much the patterns of a schema may take, compiled to automata, for its rows to be checked quickly: they are compiled
+/// Size limit for patterns, compiled to automata, of a schema whose rows are checked quickly: they are compiled
 /// twice then.
 const QUICK_COMPILED_BYTES: usize = 256 * 1024;
 
-/// What such a pattern may take when it is used, in bytes. Enough for most; others take longer.
+/// Memory limit for such a pattern in use, in bytes. Enough for most; others take longer.
 const QUICK_CACHE_BYTES: usize = 128 * 1024;
 
 /// The longest message of a violation, in characters. The validator names all values of an `enum`.
@@ -65,7 +65,7 @@ struct Checks {
     held_bytes: usize,
 }
 
-/// What is done with rows of certain columns.
+/// The work on rows of certain columns.
 #[derive(Debug)]
 struct Plan {
     columns: Arc<[String]>,
@@ -149,7 +149,7 @@ impl RowSchema {
         }
     }
 
-    /// Whether the quick check accepts the row.
+    /// True if the quick check accepts the row.
     #[cfg(test)]
     pub(super) fn is_surely_valid(&self, cells: &Cells) -> bool {
         self.checks.as_ref().is_some_and(|checks| checks.is_surely_valid(cells))
@@ -206,7 +206,7 @@ impl Patterns for QuickPatterns {
 }
 
 impl Checks {
-    /// Whether the row is known to be valid without a look at it as an object.
+    /// True if the row is known to be valid without a look at it as an object.
     fn is_surely_valid(&self, cells: &Cells) -> bool {
         let Some(flat) = &self.flat else { return false };
         let checks = self.plan(cells).and_then(|plan| plan.checks.as_ref());

@@ -15,8 +15,8 @@ use crate::sdk::retry::Backoff;
 
 const DOING: &str = "completing the job";
 
-/// What only an attempt in progress has. It is removed even if the job as seen does not have it: the sweep may have claimed the
-/// job since, or its owner may have paused it and resumed it.
+/// Attributes of an attempt in progress only. They are removed even if the job as seen does not have it: the sweep may
+/// have claimed the job since, or its owner may have paused it and resumed it.
 const OF_ATTEMPT: [&str; 9] = [
     "leaseHolder",
     "leaseUntil",

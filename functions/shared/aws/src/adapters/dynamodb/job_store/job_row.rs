@@ -23,7 +23,7 @@ pub fn job_key(job: JobGuid) -> Item {
     Item::from([("jobId".to_owned(), text(job)), ("row".to_owned(), text(JOB_ROW))])
 }
 
-/// How each field of [`Job`] is stored in the job row. [`job_item`] adds the attributes that are no fields of it.
+/// The job row: one attribute for each field of [`Job`]. [`job_item`] adds the attributes that are no fields of it.
 #[derive(Serialize, Deserialize)]
 #[serde(remote = "Job", rename_all = "camelCase")]
 struct JobRow {

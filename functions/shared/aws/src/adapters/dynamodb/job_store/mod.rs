@@ -49,7 +49,7 @@ impl DynamoDbJobStore {
         Self { shares: Some(shares), ..self }
     }
 
-    /// What the process has used and no job has paid for, to be stored with a job by a write that uses `ahead`.
+    /// Usage of the process for which no job has paid, to be stored with a job by a write that uses `ahead`.
     fn share(&self, ahead: Usage) -> Usage {
         self.shares.map_or(Usage::NONE, |shares| shares.take(ahead))
     }

@@ -19,8 +19,8 @@ const DOING: &str = "updating the job";
 /// Nobody has written the row since it was seen.
 pub const AS_SEEN: &str = "#revision = :seen";
 
-/// How many of the last writes can be recognised. A write that is sent again after more than these is refused; all transitions but
-/// an owner's pause and a claim recognise their own effect then.
+/// Number of the last writes that can be recognised. A write that is sent again after more than these is refused; all
+/// transitions but an owner's pause and a claim recognise their own effect then.
 const WRITES_KEPT: u64 = 4;
 
 #[async_trait]
@@ -51,8 +51,8 @@ impl Updates for DynamoDbJobStore {
     }
 }
 
-/// What two rows differ in, as parts of an update expression. Attributes that are in neither of them stay as they are: the
-/// trace, the shards, the tokens of other writes, and those of another version.
+/// The difference of two rows, as parts of an update expression. Attributes that are in neither of them stay as they
+/// are: the trace, the shards, the tokens of other writes, and those of another version.
 #[derive(Default)]
 pub struct Difference {
     set: Vec<String>,

@@ -9,8 +9,9 @@ use crate::adapters::dynamodb::write::{Update, Written};
 
 const DOING: &str = "counting the request";
 
-/// How many names of requests a row holds. A name is overwritten by another request whose name falls on the same place, so
-/// a write that the SDK repeats within a second is recognised unless that happened meanwhile; then one request counts twice.
+/// Number of names of requests that a row holds. A name is overwritten by another request whose name falls on the same
+/// place, so a write that the SDK repeats within a second is recognised unless that happened meanwhile; then one
+/// request counts twice.
 const PLACES: u8 = 16;
 
 /// Time after the beginning of its hour at which a row is deleted.

@@ -17,7 +17,7 @@ mod strides;
 #[cfg(test)]
 mod tests;
 
-/// How many bytes the state machine takes at most before a stride is tried again.
+/// Maximum number of bytes that the state machine takes before a stride is tried again.
 const BACKOFF_MAX: usize = 16 * 1024;
 
 /// Where strides are tried.
@@ -61,7 +61,7 @@ impl CsvScanner {
             Strides::AfterShortRow | Strides::Never => bytes.len(),
         };
         let mut at = from;
-        // What comes after a CR is no matter of strides.
+        // The byte after a CR is no matter of strides.
         while at < end || (at < bytes.len() && matches!(self.state, CsvState::AfterCr(_))) {
             at = match self.state {
                 CsvState::Between => self.skip_blank(bytes, at),

@@ -3,7 +3,7 @@
 use crate::text::scan::hits::STRIDE;
 use crate::text::scan::span::{OpenQuote, Span};
 
-/// How many bytes without a border are quicker searched with `memchr`.
+/// Number of bytes without a border from which `memchr` is quicker.
 pub(super) const LONG_ROW: usize = 2 * STRIDE;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -1,6 +1,6 @@
 //! Scans 64 bytes at a time.
 //!
-//! Whether a byte is inside quotes follows from the number of quotes before it, as long as each quote that opens stands
+//! The number of quotes before a byte tells that it is inside quotes or not, as long as each quote that opens stands
 //! where a quote may open.
 
 use memchr::memchr;
@@ -20,7 +20,7 @@ pub(super) enum Stop {
     Irregular,
 }
 
-/// What a stride needs to know of the bytes before it.
+/// State of the bytes before a stride.
 #[derive(Clone, Copy, Debug)]
 struct Carry {
     /// All bits, if it begins inside quotes.
@@ -114,7 +114,7 @@ impl CsvScanner {
         }
     }
 
-    /// What a stride at this index needs to know.
+    /// State of the bytes before a stride at this index.
     fn carry(&mut self, at: usize) -> Carry {
         let (inside, may_open, closing) = match self.state {
             CsvState::Between | CsvState::AfterCr(_) => {
@@ -148,7 +148,7 @@ fn parities(mut bits: u64) -> u64 {
     bits
 }
 
-/// Whether the stride has this byte. The loop has no exit, so that the compiler makes vector instructions of it.
+/// True if the stride has this byte. The loop has no exit, so that the compiler makes vector instructions of it.
 #[inline]
 fn contains(stride: &[u8; STRIDE], wanted: u8) -> bool {
     stride.iter().fold(false, |found, &byte| found | (byte == wanted))

@@ -5,7 +5,7 @@ use super::*;
 use crate::text::scan::span::OpenQuote;
 use crate::text::test_files::hostile_csv;
 
-/// What a scanner says of slices: its records, and after each slice where it is.
+/// Answers of a scanner to slices: its records, and after each slice where it is.
 type Seen = (Vec<Span>, Vec<(u64, u64)>, Result<Option<Span>, OpenQuote>);
 
 fn seen(bytes: &[u8], delimiter: u8, slices: &[usize], scan: impl Fn(&mut CsvScanner, &[u8], &mut Vec<Span>)) -> Seen {

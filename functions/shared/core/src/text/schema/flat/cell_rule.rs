@@ -1,4 +1,4 @@
-//! What a flat schema asks of one cell.
+//! The rules of a flat schema for one cell.
 
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -108,7 +108,7 @@ impl CellRule {
         Some(rule)
     }
 
-    /// Whether any cell is valid.
+    /// True if any cell is valid.
     pub(super) fn asks_nothing(&self) -> bool {
         self.is_text()
             && self.options.is_none()
@@ -169,7 +169,7 @@ impl CellRule {
             && self.options.as_ref().is_none_or(is_option)
     }
 
-    /// Whether the cell is a boolean that is allowed. `1` and `0` are, if they are no numbers.
+    /// True if the cell is a boolean that is allowed. `1` and `0` are, if they are no numbers.
     fn allows_boolean(&self, cell: &str) -> bool {
         let value = match cell {
             "1" => true,

@@ -29,7 +29,7 @@ pub(super) struct FlatSchema {
     allowed: Option<HashSet<String>>,
 }
 
-/// What a flat schema asks of rows with certain columns.
+/// The checks of a flat schema for rows with certain columns.
 #[derive(Debug)]
 pub(super) struct CellChecks(Vec<Check>);
 
@@ -38,7 +38,7 @@ struct Check {
     column: usize,
     /// The index of its rule.
     rule: usize,
-    /// Whether the cell must not be left out.
+    /// True if the cell must not be left out.
     is_required: bool,
 }
 
@@ -80,7 +80,7 @@ impl FlatSchema {
         Some(flat)
     }
 
-    /// What is asked of rows with these columns. `None` if no such row is surely valid.
+    /// The checks for rows with these columns. `None` if no such row is surely valid.
     pub(super) fn checks(&self, columns: &[String]) -> Option<CellChecks> {
         let places: HashMap<&str, usize> = (0..).zip(columns).map(|(place, name)| (name.as_str(), place)).collect();
         // Of two columns with the same name a row keeps the last one.
@@ -98,7 +98,7 @@ impl FlatSchema {
         Some(CellChecks(self.rules.iter().enumerate().filter_map(check).collect()))
     }
 
-    /// Whether a row is surely valid. The checks must be for its columns.
+    /// True if a row is surely valid. The checks must be for its columns.
     #[inline]
     pub(super) fn accepts(&self, cells: &Cells, checks: &CellChecks) -> bool {
         checks.0.iter().all(|check| {

@@ -50,7 +50,7 @@ impl PlainNumber {
         }
     }
 
-    /// How it compares to another number. `None` if that is not sure.
+    /// Order of it and another number. `None` if that is not sure.
     pub(super) fn compare(self, other: Self) -> Option<Ordering> {
         if let (Self::Integer(one), Self::Integer(other)) = (self, other) {
             return Some(one.cmp(&other));
@@ -58,13 +58,13 @@ impl PlainNumber {
         self.float()?.partial_cmp(&other.float()?)
     }
 
-    /// Whether other numbers can be checked for being multiples of it: it is greater than 0, and not too large.
+    /// True if other numbers can be checked for being multiples of it: it is greater than 0, and not too large.
     pub(super) fn is_divisor(self) -> bool {
         self.float().is_some_and(|float| float > 0.0)
     }
 
-    /// Whether it certainly is a multiple of another number, a [divisor](Self::is_divisor). The validator divides floats, if one
-    /// of the two is no integer.
+    /// True if it certainly is a multiple of another number, a [divisor](Self::is_divisor). The validator divides
+    /// floats, if one of the two is no integer.
     pub(super) fn is_multiple_of(self, other: Self) -> bool {
         if let (Self::Integer(one), Self::Integer(other)) = (self, other) {
             return one % other == 0;
