@@ -100,7 +100,8 @@ impl Pauser {
     }
 }
 
-/// The job, if it has neither ended nor is being stopped.
+/// The job, if it has neither ended nor is being stopped. Each job that `pause` or `resume` refuses needs an error of its own:
+/// without one, its row seems to keep changing.
 fn not_ending(job: Job) -> Result<Job, PauseError> {
     match job.phase {
         Phase::Runnable | Phase::Paused(_) => Ok(job),

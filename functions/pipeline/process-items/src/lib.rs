@@ -1,9 +1,19 @@
 //! `process-items`: runs the items of a chunk through the job type's processor and commits the chunk, once.
 //!
-//! Reads the items queue, up to ten chunks at a time, and the isolate queue, one chunk at a time. [`process`] is the use
-//! case from the message to the commit: `plan` decides, [`run`] runs the items, `isolate` those of a chunk whose message became a dead
-//! letter, [`open_chunk`] reads and writes a chunk for them, and [`reports`] tell its breaker. [`invocation`] is what the chunks of an invocation share: [`watch`] is what is known about their jobs, [`neighbours`] reads them together.
-//! [`handler`] maps the queue's event to the use case, [`limits`] has the limits, [`mod@start`] builds the use case.
+//! Reads the items queue, up to ten chunks at a time, and the isolate and the lanes queue, one chunk at a time.
+//!
+//! | module | holds |
+//! |---|---|
+//! | [`process`] | the use case, from the message to the commit |
+//! | `plan` | its decisions |
+//! | [`run`], `isolate` | runs the items of a chunk; of one whose message became a dead letter |
+//! | [`prepared`] | the processors that the process keeps |
+//! | [`open_chunk`] | reads and writes a chunk for a run |
+//! | [`reports`] | reports runs to the breaker of the job type |
+//! | [`lane`] | holds the lane of a message |
+//! | [`invocation`] | the state that the chunks of an invocation share |
+//! | [`watch`], [`neighbours`] | reads the jobs of these chunks; reads chunks together |
+//! | [`handler`], [`limits`], [`mod@start`] | maps the queue's event to the use case; the limits; builds the use case |
 
 pub mod handler;
 pub mod invocation;

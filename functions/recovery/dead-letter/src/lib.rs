@@ -1,7 +1,7 @@
 //! `dead-letter`: records the messages that a queue gave up on, and settles them.
 //!
-//! Reads the three dead-letter queues of jobs. [`settle`] is the use case, [`handler`] maps the queue's event to it,
-//! [`limits`] has the limits, [`mod@start`] builds the use case.
+//! Reads the dead-letter queues of jobs, items, lanes and completions. [`settle`] is the use case, [`handler`] maps the
+//! queue's event to it, [`limits`] has the limits, [`mod@start`] builds the use case.
 
 pub mod handler;
 pub mod limits;

@@ -1,9 +1,9 @@
 //! Settles the messages that a queue gave up on.
 //!
 //! A dead letter is recorded first, so that nothing is lost silently. A chunk is then isolated: its items are noted
-//! before they run, so that only the items that cannot run fail. A chunk that fails there too is given up: its remaining items
-//! count as failed. If no run has begun since its last fresh message, it gets another one. A split or a completion that failed at every try stops the job, once no run holds its lease. So
-//! every job ends.
+//! before they run, so that only the items that cannot run fail. A chunk that fails there too is given up: its remaining
+//! items count as failed. If no run has begun since its last fresh message, it gets another one. A split or a completion
+//! that failed at every try stops the job, once no run holds its lease. So every job ends.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -52,7 +52,7 @@ pub struct DeadLetters {
 #[derive(Clone, PartialEq, Eq, Debug, Deserialize)]
 #[serde(tag = "kind", rename_all = "camelCase")]
 pub enum DeadMessage {
-    /// Of the items or the isolate queue.
+    /// Of the items, the isolate or the lanes queue.
     Chunk(ChunkMessage),
     /// Of the jobs queue.
     Split(SplitMessage),

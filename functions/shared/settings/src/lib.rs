@@ -10,15 +10,16 @@
 //!         /// A group inside the group.
 //!         pub recovery: Recovery;
 //!         /// A setting: its default, and the template parameter that overrides it.
-//!         pub grace: Duration = Duration::from_secs(150), "StopGraceSeconds";
+//!         pub backoff_max: Duration = Duration::from_secs(4 * 60 * 60), "SweepBackoffMaxSeconds";
 //!         /// A constant. Tests may still use another value.
 //!         pub jobs_max: usize = 100;
 //!     }
 //! }
 //! ```
 //!
-//! The environment variable follows from the parameter: `StopGraceSeconds` is passed as `ROWMILL_STOP_GRACE_SECONDS`. So
-//! does the unit of a [`Duration`](std::time::Duration): the parameter ends with `Seconds`, `Hours` or `Days`.
+//! The environment variable follows from the parameter: `SweepBackoffMaxSeconds` is passed as
+//! `ROWMILL_SWEEP_BACKOFF_MAX_SECONDS`. So does the unit of a [`Duration`](std::time::Duration): the parameter ends with
+//! `Seconds`, `Hours` or `Days`.
 //!
 //! Groups that several functions read are here. A group that one function reads is in the `limits.rs` of that function.
 //! Its `start.rs` calls [`SettingsGroup::from_env`] once. The tests of the template compare every default with the
