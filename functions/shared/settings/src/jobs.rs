@@ -51,7 +51,7 @@ crate::settings! {
     /// Grace for runs that were at work at a stop or a pause.
     #[derive(Clone, Copy, PartialEq, Eq, Debug)]
     pub struct StopGrace {
-        /// Time after a stop or the begin of a pause for which runs from before may be at work. Longer than an
+        /// Time after a stop or the start of a pause for which runs from before may be at work. Longer than an
         /// invocation of `process-items` can last.
         pub grace: Duration = Duration::from_secs(150), "StopGraceSeconds";
     }
