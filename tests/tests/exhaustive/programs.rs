@@ -178,7 +178,7 @@ impl Programs {
                 Write::Refused => Step::Acknowledge,
             }),
             Step::Resend(resend) => Some(self.resend(state, attempt, old, resend)),
-            Step::NoteResent(resend, next) => Some(self.note_resent(state, attempt, resend, next)),
+            Step::NoteResent(resend, next) => Some(self.note_resent(state, attempt, resend, next, task.repeats)),
             Step::ResendChunk(chunk) => {
                 state.queues.send(Message { attempt, work: Work::Chunk(chunk), again: true, old });
                 self.sweep(state, chunk + 1)

@@ -50,8 +50,15 @@ impl Programs {
         if next.chunk == behind { Step::NoteResent(next, Some(number + 1)) } else { Step::Resend(next) }
     }
 
-    pub fn note_resent(&self, state: &mut State, attempt: usize, resend: Resend, next: Option<u8>) -> Step {
-        let noted = state.rows.note_resent(resend.pauses, resend.from, next);
+    pub fn note_resent(
+        &self,
+        state: &mut State,
+        attempt: usize,
+        resend: Resend,
+        next: Option<u8>,
+        repeats: bool,
+    ) -> Step {
+        let noted = state.rows.note_resent(resend.pauses, resend.from, next, repeats);
         match (noted, next) {
             (Write::Refused, _) => Step::Acknowledge,
             (Write::Applied, Some(next)) => {

@@ -359,16 +359,21 @@ impl Rows {
         Write::Applied
     }
 
-    /// Condition: `pauses` and `resendFrom` unchanged since they were read. A caller whose reply was lost finds its own note.
-    pub fn note_resent(&mut self, pauses: u8, from: u8, next: Option<u8>) -> Write {
+    /// Condition: `pauses` and `resendFrom` unchanged since they were read. A caller whose reply was lost finds its own note; the
+    /// note of another run is not its own.
+    pub fn note_resent(&mut self, pauses: u8, from: u8, next: Option<u8>, repeats: bool) -> Write {
         let job = &mut self.job;
-        if (job.pauses, job.held, job.resend_from) == (pauses, false, Some(from)) {
-            job.resend_from = next;
-            if next.is_none() {
-                job.dispatched = job.tallies;
-            }
+        if (job.pauses, job.held) != (pauses, false) {
+            return Write::Refused;
         }
-        if (job.pauses, job.held, job.resend_from) == (pauses, false, next) { Write::Applied } else { Write::Refused }
+        if job.resend_from != Some(from) {
+            return if repeats && job.resend_from == next { Write::Applied } else { Write::Refused };
+        }
+        job.resend_from = next;
+        if next.is_none() {
+            job.dispatched = job.tallies;
+        }
+        Write::Applied
     }
 
     /// Condition: ended, attempt unchanged since it was read. The split begins anew, and the slots are taken again.

@@ -1,5 +1,8 @@
 //! Pause and resume: running chunks end, queued ones are dropped unread, and a resume sends exactly what is missing.
 
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use acceptance::faults::{Death, at_every_call};
@@ -8,12 +11,13 @@ use acceptance::world::{World, change};
 use cancel_job::pause::PauseError;
 use process_items::process::ChunkEnd;
 use rowmill_core::model::ids::{Owner, RunId};
-use rowmill_core::model::job::StopCode;
 use rowmill_core::model::job::states::Status;
+use rowmill_core::model::job::{Resent, StopCode};
 use rowmill_core::model::job_event::JobEvent;
 use rowmill_core::model::messages::ChunkMessage;
 use rowmill_core::model::tally::{Counts, Mark, MarkKind};
 use rowmill_core::ports::{Clock, Jobs, Tallies};
+use rowmill_core::progress::update::{Updated, update_job};
 use rowmill_core::progress::views::job_view::Stage;
 use serde_json::json;
 use split_job::split::SplitEnd;
@@ -241,6 +245,36 @@ async fn the_chunks_of_a_long_job_are_sent_by_several_invocations() {
     }
     assert_eq!(invocations, 5, "one for each tally");
     assert_eq!(world.chunks.take().len(), 300);
+}
+
+#[tokio::test]
+async fn a_run_that_sends_the_missing_chunks_ends_where_another_has_gone_further() {
+    let others = Arc::new(AtomicU32::new(0));
+    for call in 0.. {
+        let (world, job) = split(1, 150).await;
+        world.pause(job).await;
+        world.process_queued().await;
+        world.resume(job).await;
+        world.split_within(Duration::ZERO).await;
+        world.chunks.take();
+        let row = world.jobs.job(job).await.unwrap();
+        assert_eq!(row.resend_from, Some(1));
+        let (jobs, noted) = (world.jobs.clone(), others.clone());
+        let before = others.load(Ordering::SeqCst);
+        world.faults.freeze(call, async move {
+            let other = Resent { pauses: row.pauses, from: Some(1), next: Some(2) };
+            let note = update_job(&*jobs, &row, |job| job.note_resent(other, row.moved_at)).await;
+            let is_first = matches!(note, Ok(Updated::Now(_)));
+            noted.fetch_add(u32::from(is_first), Ordering::SeqCst);
+        });
+        world.split().await;
+        if world.faults.thaw() {
+            break;
+        }
+        let sent: BTreeSet<u32> = world.chunks.take().iter().map(|message| message.address.tally).collect();
+        assert!(others.load(Ordering::SeqCst) == before || sent.len() < 2, "call {call}: {sent:?}");
+    }
+    assert!(others.load(Ordering::SeqCst) > 2, "the other run was the first at several calls");
 }
 
 #[tokio::test]

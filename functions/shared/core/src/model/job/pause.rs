@@ -81,17 +81,14 @@ impl Job {
         self.paused_at.is_none() && self.resend_from.is_none_or(|from| tally <= from)
     }
 
-    /// Notes how far the missing chunks are sent again, unless the job was paused since that resume, or somebody has noted
-    /// more. After the last tally, all counted ones are dispatched.
+    /// Notes how far the missing chunks are sent again, unless the job was paused since that resume, or another run has noted
+    /// that or more: of two runs at a tally one goes on. After the last tally, all counted ones are dispatched.
     pub fn note_resent(&self, resent: Resent, now: Timestamp) -> Option<Self> {
         let (is_same, begun) = (self.pauses == resent.pauses, self.paused_at.is_none());
         let is_from = match resent.from {
             None => !begun && self.resend_from.is_some(),
             from => begun && self.resend_from == from,
         };
-        if is_same && begun && resent.from.is_some() && self.resend_from == resent.next {
-            return Some(self.clone());
-        }
         let split = if resent.next.is_none() { self.split.all_dispatched() } else { self.split };
         let noted = Self { paused_at: None, resend_from: resent.next, split, moved_at: now, ..self.clone() };
         (is_same && is_from).then_some(noted)

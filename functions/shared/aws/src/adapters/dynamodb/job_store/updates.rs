@@ -20,7 +20,7 @@ const DOING: &str = "updating the job";
 pub const AS_SEEN: &str = "#revision = :seen";
 
 /// Number of the last writes that can be recognised. A write that is sent again after more than these is refused; all
-/// transitions but an owner's pause and a claim recognise their own effect then.
+/// transitions but an owner's pause, a claim and the note of a resend recognise their own effect then.
 const WRITES_KEPT: u64 = 4;
 
 #[async_trait]
