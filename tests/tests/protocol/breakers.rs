@@ -223,8 +223,8 @@ async fn a_crash_at_any_call_of_the_sweep_that_probes_or_resumes_loses_nothing()
 }
 
 #[tokio::test]
-async fn another_job_takes_the_probe_over_from_one_that_is_cancelled_or_paused_by_its_owner() {
-    for pauses in [false, true] {
+async fn another_job_takes_the_probe_over_from_one_that_is_cancelled_paused_by_its_owner_or_unreadable() {
+    for case in 0..3 {
         let (world, mail) = world();
         let jobs = [job(&world).await, job(&world).await];
         mail.goes(true);
@@ -233,10 +233,10 @@ async fn another_job_takes_the_probe_over_from_one_that_is_cancelled_or_paused_b
         world.sweep().await;
         let first = probes(&world).expect("a job probes");
         world.splits.take();
-        if pauses {
-            world.pause(first).await;
-        } else {
-            world.cancel(first).await;
+        match case {
+            0 => drop(world.pause(first).await),
+            1 => drop(world.cancel(first).await),
+            _ => world.jobs.spoil_tally(first, 1, 0),
         }
         let other = jobs.into_iter().find(|job| *job != first).unwrap();
         assert_eq!(status(&world, other).await, Status::Paused);

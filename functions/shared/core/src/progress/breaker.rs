@@ -57,7 +57,7 @@ pub enum Looked {
 enum Judged {
     /// The target answers.
     Succeeded,
-    /// Nothing, and it never will: it has ended, is being stopped, or is paused by its owner.
+    /// Nothing, and it never will: it has ended, is being stopped, is paused by its owner, or cannot be read.
     Over,
     /// Nothing yet.
     Open,
@@ -165,10 +165,15 @@ impl BreakerSteps {
     /// State of the target, by the job that probes. Items count that were processed, also those that the target has
     /// refused for good.
     async fn judge(&self, probe: &Probe) -> Result<Judged, PortError> {
-        let job = match self.jobs.job(probe.job).await {
-            Err(PortError::NotFound) => return Ok(Judged::Over),
-            job => job?,
-        };
+        match self.try_to_judge(probe).await {
+            // A job that is gone or has an unreadable row does not hold up the other jobs of its type.
+            Err(PortError::NotFound | PortError::Invalid { .. }) => Ok(Judged::Over),
+            judged => judged,
+        }
+    }
+
+    async fn try_to_judge(&self, probe: &Probe) -> Result<Judged, PortError> {
+        let job = self.jobs.job(probe.job).await?;
         if job.attempt != probe.attempt {
             return Ok(Judged::Over);
         }
