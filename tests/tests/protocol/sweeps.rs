@@ -7,7 +7,7 @@ use acceptance::world::World;
 use rowmill_core::model::job::StopCode;
 use rowmill_core::model::job::states::Status;
 use rowmill_core::model::tally::Counts;
-use rowmill_core::ports::{Ceilings, Clock, Jobs, Queue};
+use rowmill_core::ports::{Ceilings, Clock, Jobs, Queue, Tallies};
 use serde_json::json;
 
 use crate::{chunks_of, split, split_with};
@@ -131,4 +131,18 @@ async fn a_job_with_an_unreadable_tally_ends_after_its_deadline() {
     assert_eq!(world.jobs.active("system"), 0);
     world.clock.advance(10 * world.limits.sweep.backoff_max);
     assert_eq!(world.sweep().await.looked_at, 0);
+}
+
+#[tokio::test]
+async fn a_stopped_job_with_unreadable_totals_ends_without_a_look_at_its_tallies() {
+    let (world, job) = split(1, 200).await;
+    world.process_first(100).await;
+    world.jobs.spoil_totals(job, 1);
+    world.cancel(job).await;
+    world.clock.advance(world.limits.sweep.stop.grace);
+    assert_eq!(world.sweep().await.tallies_closed, 0);
+    let row = world.jobs.job(job).await.unwrap();
+    assert_eq!((row.status(), row.end().unwrap().counts), (Status::Cancelled, Counts::default()));
+    assert_eq!(world.jobs.active("system"), 0);
+    assert!(!world.jobs.tally(job, 1, 3).await.unwrap().is_closed());
 }

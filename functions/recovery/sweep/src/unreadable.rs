@@ -42,8 +42,13 @@ impl Sweeper {
         if !job.split.done {
             return Ok((self.end_split(job).await?.unwrap_or(now), job.recoveries));
         }
-        let (totals, mut closed) = (self.readable_totals(job).await?, 0);
-        for number in (0..job.split.tallies).filter(|number| !totals.closed.contains(number)) {
+        // Totals that cannot be read take no tally in. To try that with each tally of a long job takes longer than a sweep may.
+        let open: Vec<u32> = match self.readable_totals(job).await? {
+            Some(totals) => (0..job.split.tallies).filter(|number| !totals.closed.contains(number)).collect(),
+            None => Vec::new(),
+        };
+        let mut closed = 0;
+        for number in open {
             let close = async {
                 let tally = self.jobs.tally(job.job_guid, job.attempt, number).await?;
                 self.steps.committer.close_without_rest(job, &[tally]).await
@@ -60,6 +65,7 @@ impl Sweeper {
             }
         }
         let totals = self.readable_totals(job).await?;
+        let totals = totals.unwrap_or(Totals { attempt: job.attempt, ..Totals::default() });
         let end = Completion::of(job, &totals, None, now, self.limits.jobs.retention).filter(|_| !totals.is_complete());
         // It can be read after all, so it ends as any other job.
         let Some(end) = end else { return Ok(self.later(job, now)) };
@@ -70,10 +76,10 @@ impl Sweeper {
     }
 
     /// The totals; none if their row cannot be read.
-    async fn readable_totals(&self, job: &Job) -> Result<Totals, PortError> {
+    async fn readable_totals(&self, job: &Job) -> Result<Option<Totals>, PortError> {
         match self.jobs.totals(job.job_guid, job.attempt).await {
-            Err(PortError::Invalid { .. }) => Ok(Totals { attempt: job.attempt, ..Totals::default() }),
-            totals => totals,
+            Err(PortError::Invalid { .. }) => Ok(None),
+            totals => totals.map(Some),
         }
     }
 }

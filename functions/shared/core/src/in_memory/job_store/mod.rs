@@ -25,6 +25,9 @@ use crate::model::tally::{ChunkAddress, Tally, Totals};
 use crate::ports::{Dedupe, Idempotency, PortError};
 use slots::Slots;
 
+/// No tally has this number.
+const TOTALS: u32 = u32::MAX;
+
 /// The jobs and admission tables in memory.
 #[derive(Debug, Default)]
 pub struct InMemoryJobStore(Mutex<Tables>);
@@ -34,7 +37,7 @@ struct Tables {
     jobs: BTreeMap<JobGuid, Job>,
     specs: HashMap<JobGuid, Spec>,
     tallies: BTreeMap<(JobGuid, u32, u32), Tally>,
-    /// Tallies whose rows cannot be decoded.
+    /// Tallies whose rows cannot be decoded; [`TOTALS`] stands for the totals.
     spoiled: BTreeSet<(JobGuid, u32, u32)>,
     totals: HashMap<(JobGuid, u32), Totals>,
     checkpoints: HashMap<(JobGuid, ChunkAddress), Checkpoint>,
@@ -87,6 +90,11 @@ impl InMemoryJobStore {
         lock(&self.0).spoiled.insert((job, attempt, number));
     }
 
+    /// The same for the row of the totals.
+    pub fn spoil_totals(&self, job: JobGuid, attempt: u32) {
+        self.spoil_tally(job, attempt, TOTALS);
+    }
+
     /// Changes a tally without any condition, as a broken store would.
     pub fn edit_tally(&self, job: JobGuid, attempt: u32, number: u32, edit: impl FnOnce(&mut Tally)) {
         if let Some(tally) = lock(&self.0).tallies.get_mut(&(job, attempt, number)) {
@@ -98,14 +106,16 @@ impl InMemoryJobStore {
 impl Tables {
     fn readable(&self, places: impl RangeBounds<(JobGuid, u32, u32)>) -> Result<(), PortError> {
         let spoiled = self.spoiled.range(places).next();
-        spoiled.map_or(Ok(()), |_| Err(PortError::invalid("reading a tally", "its row cannot be decoded")))
+        spoiled.map_or(Ok(()), |_| Err(PortError::invalid("reading a counter", "its row cannot be decoded")))
     }
 
     fn job(&mut self, job: JobGuid) -> Result<&mut Job, PortError> {
         self.jobs.get_mut(&job).ok_or(PortError::NotFound)
     }
 
-    fn totals(&mut self, job: JobGuid, attempt: u32) -> &mut Totals {
-        self.totals.entry((job, attempt)).or_insert_with(|| Totals { attempt, ..Totals::default() })
+    fn totals(&mut self, job: JobGuid, attempt: u32) -> Result<&mut Totals, PortError> {
+        let place = (job, attempt, TOTALS);
+        self.readable(place..=place)?;
+        Ok(self.totals.entry((job, attempt)).or_insert_with(|| Totals { attempt, ..Totals::default() }))
     }
 }

@@ -76,7 +76,7 @@ impl Tallies for InMemoryJobStore {
 
     async fn fold(&self, job: JobGuid, tally: &Tally) -> Result<Totals, PortError> {
         let mut tables = lock(&self.0);
-        let totals = tables.totals(job, tally.attempt);
+        let totals = tables.totals(job, tally.attempt)?;
         if totals.closed.insert(tally.number) {
             totals.items += tally.items;
             totals.counts += tally.counts;
@@ -88,14 +88,12 @@ impl Tallies for InMemoryJobStore {
     }
 
     async fn totals(&self, job: JobGuid, attempt: u32) -> Result<Totals, PortError> {
-        let tables = lock(&self.0);
-        let known = tables.totals.get(&(job, attempt)).cloned();
-        Ok(known.unwrap_or(Totals { attempt, ..Totals::default() }))
+        lock(&self.0).totals(job, attempt).cloned()
     }
 
     async fn set_final_tallies(&self, job: JobGuid, attempt: u32, tallies: u32) -> Result<Totals, PortError> {
         let mut tables = lock(&self.0);
-        let totals = tables.totals(job, attempt);
+        let totals = tables.totals(job, attempt)?;
         totals.final_tallies = Some(tallies);
         Ok(totals.clone())
     }
