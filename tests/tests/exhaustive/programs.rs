@@ -213,6 +213,7 @@ impl Programs {
         match message.work {
             Work::Split | Work::Chunk(_) if rows.job.status == Status::Paused => Step::Acknowledge,
             Work::Chunk(_) if message.old => Step::Acknowledge,
+            Work::Split if message.old && rows.job.resend_from.is_some() => Step::Acknowledge,
             Work::Split => match rows.job.resend_from {
                 Some(from) => self.first_to_resend(state, attempt, from),
                 None => Self::begin_split(state),

@@ -128,7 +128,7 @@ pub struct Message {
     pub work: Work,
     /// Delivered before, or sent by the sweep: its receiver first checks whether the work is done.
     pub again: bool,
-    /// Whether the job was paused since its sender read the row. Only the receiver of a chunk looks at it.
+    /// Whether the job was paused since its sender read the row. The receiver of a completion does not look at it.
     pub old: bool,
 }
 

@@ -278,6 +278,24 @@ async fn a_run_that_sends_the_missing_chunks_ends_where_another_has_gone_further
 }
 
 #[tokio::test]
+async fn the_message_of_an_earlier_resume_sends_nothing_beside_that_of_the_last_one() {
+    let (world, job) = split_with(1, 150, json!({ "maxConcurrency": 3 })).await;
+    world.chunks.take();
+    for _ in 0..2 {
+        world.pause(job).await;
+        world.resume(job).await;
+    }
+    let messages = world.splits.take();
+    assert_eq!(messages.len(), 2);
+    // The last one has begun, and sends the first tally.
+    world.splitter.split(&messages[1], world.deadline_in(Duration::ZERO)).await.unwrap();
+    assert_eq!(world.jobs.job(job).await.unwrap().resend_from, Some(1));
+    assert_eq!(world.chunks.take().len(), 3);
+    assert_eq!(world.splitter.split(&messages[0], world.deadline()).await.unwrap(), SplitEnd::NotOurs);
+    assert_eq!(world.jobs.job(job).await.unwrap().resend_from, Some(1));
+}
+
+#[tokio::test]
 async fn a_pause_overtakes_a_resume_whose_chunks_are_being_sent() {
     let (world, job) = split(1, 130).await;
     world.pause(job).await;

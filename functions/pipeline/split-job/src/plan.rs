@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use rowmill_core::model::job::Job;
+use rowmill_core::model::messages::SplitMessage;
 
 use crate::split::SplitEnd;
 
@@ -23,9 +24,9 @@ pub enum Plan {
     Split,
 }
 
-/// Plans for a message of this attempt. Runs that began before a pause have ended after the `grace`.
-pub fn plan(job: &Job, attempt: u32, now: Timestamp, grace: Duration) -> Plan {
-    if job.is_past(attempt) {
+/// Plans for a message. Runs that began before a pause have ended after the `grace`.
+pub fn plan(job: &Job, message: &SplitMessage, now: Timestamp, grace: Duration) -> Plan {
+    if job.is_past(message.attempt) {
         return Plan::Leave(SplitEnd::NotOurs);
     }
     if job.is_paused() {
@@ -35,6 +36,10 @@ pub fn plan(job: &Job, attempt: u32, now: Timestamp, grace: Duration) -> Plan {
         return Plan::Leave(SplitEnd::Overdue);
     }
     if job.resend_from.is_some() {
+        if message.pauses < job.pauses {
+            // The resume has a message of its own. Two resends at once may send chunks twice.
+            return Plan::Leave(SplitEnd::NotOurs);
+        }
         // Nothing was sent before the first tally was counted.
         let runs_until = job.paused_at.filter(|_| job.split.tallies > 0).map(|at| at + grace);
         let left = runs_until.and_then(|until| Duration::try_from(until.duration_since(now)).ok());
@@ -110,7 +115,18 @@ mod tests {
             (&stopped(&sending), 40, Plan::Finish),
         ];
         for (place, (job, second, expected)) in cases.into_iter().enumerate() {
-            assert_eq!(plan(job, 1, at(second), GRACE), expected, "case {place}");
+            let message = SplitMessage { attempt: 1, ..SplitMessage::of(job) };
+            assert_eq!(plan(job, &message, at(second), GRACE), expected, "case {place}");
+        }
+        let before = SplitMessage::of(&running);
+        let cases = [
+            (&resumed, Plan::Leave(SplitEnd::NotOurs)),
+            (&sending, Plan::Leave(SplitEnd::NotOurs)),
+            (&sent, Plan::Split),
+            (&stopped(&sending), Plan::Finish),
+        ];
+        for (place, (job, expected)) in cases.into_iter().enumerate() {
+            assert_eq!(plan(job, &before, at(170), GRACE), expected, "case {place} from before the pause");
         }
     }
 }

@@ -80,7 +80,7 @@ impl Splitter {
             Err(PortError::NotFound) => return Ok(SplitEnd::NotOurs),
             job => job?,
         };
-        match self.plan(&job, message.attempt) {
+        match self.plan(&job, message) {
             Plan::Leave(end) => Ok(end),
             Plan::Wait(time) => {
                 self.splits.send_later(&[SplitMessage::of(&job)], time).await?;
@@ -88,12 +88,12 @@ impl Splitter {
             }
             Plan::Resend => self.resend(&job, deadline - self.limits.margin).await,
             Plan::Announce => self.announce(&job).await,
-            Plan::Finish | Plan::Split => self.split_under_lease(&job, deadline).await,
+            Plan::Finish | Plan::Split => self.split_under_lease(&job, message, deadline).await,
         }
     }
 
-    fn plan(&self, job: &Job, attempt: u32) -> Plan {
-        plan(job, attempt, self.clock.now(), self.limits.stop.grace)
+    fn plan(&self, job: &Job, message: &SplitMessage) -> Plan {
+        plan(job, message, self.clock.now(), self.limits.stop.grace)
     }
 
     pub(crate) async fn announce(&self, job: &Job) -> Result<SplitEnd, PortError> {
@@ -101,7 +101,12 @@ impl Splitter {
         Ok(SplitEnd::Finished)
     }
 
-    async fn split_under_lease(&self, job: &Job, deadline: Timestamp) -> Result<SplitEnd, PortError> {
+    async fn split_under_lease(
+        &self,
+        job: &Job,
+        message: &SplitMessage,
+        deadline: Timestamp,
+    ) -> Result<SplitEnd, PortError> {
         let run = self.entropy.run_id();
         let mut job = match take_lease(&*self.jobs, &*self.clock, job, run, self.limits.lease()).await?.done() {
             Ok(job) => job,
@@ -109,7 +114,7 @@ impl Splitter {
             Err(now) if now.is_paused() => return self.conclude(&now, run, Conclusion::GiveBack).await,
             Err(_) => return Ok(SplitEnd::NotOurs),
         };
-        let conclusion = match self.plan(&job, job.attempt) {
+        let conclusion = match self.plan(&job, message) {
             Plan::Split => self.dispatch_all(&mut job, run, deadline).await.unwrap_or_else(Conclusion::Failed),
             Plan::Finish => Conclusion::End { at_end: false },
             // Others have written the row since it was read.
