@@ -17,9 +17,6 @@ pub struct UseCases {
 }
 
 /// Answers `POST /api/jobs/{jobGuid}/cancel`, `…/pause` and `…/resume`.
-///
-/// # Errors
-/// The problem to answer.
 pub async fn handle(use_cases: &UseCases, call: Call) -> Result<Response<Body>, Problem> {
     let UseCases { canceller, pauser } = use_cases;
     let (owner, job_guid) = (call.owner()?, path_parameter(&call.request, "jobGuid")?);

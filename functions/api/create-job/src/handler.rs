@@ -14,9 +14,6 @@ use crate::create::{Accepted, CreateJobError, Creator};
 use crate::request::CreateJobRequest;
 
 /// Answers `POST /api/jobs`, `POST /api/jobs/estimate` and `POST /api/uploads/{fileGuid}/preview`.
-///
-/// # Errors
-/// The problem to answer.
 pub async fn handle(creator: &Creator, call: Call) -> Result<Response<Body>, Problem> {
     match call.operation {
         Operation::CreateJob => create(creator, &call).await,

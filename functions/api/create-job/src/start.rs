@@ -21,9 +21,6 @@ pub async fn start(job_types: JobTypes) -> Result<(), BoxError> {
 }
 
 /// Builds the use case with the settings of the environment, for these job types and those of [`JobTargets`].
-///
-/// # Errors
-/// If a setting is missing or wrong.
 pub fn creator(ports: &Ports, job_types: JobTypes) -> Result<Creator, BoxError> {
     let targets = Targets::parse(&JobTargets::from_env()?.json, &job_types.names())?;
     let job_types = job_types.with(targets.types());

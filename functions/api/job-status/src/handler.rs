@@ -48,9 +48,6 @@ pub struct JobPages {
 }
 
 /// Answers the `GET` requests to `/api/jobs` and below.
-///
-/// # Errors
-/// The problem to answer.
 pub async fn handle(pages: &JobPages, call: Call) -> Result<Response<Body>, Problem> {
     let request = &call.request;
     match call.operation {

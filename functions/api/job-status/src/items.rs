@@ -37,9 +37,6 @@ pub struct ItemsPage<T> {
 
 impl ItemPages {
     /// The failed items after row `after`, at most `limit` of them.
-    ///
-    /// # Errors
-    /// `Unavailable`.
     pub async fn failed(&self, job: &Job, after: u64, limit: usize) -> Result<ItemsPage<FailedItem>, PortError> {
         let mut page = Page { items: Vec::new(), limit, bytes_left: PAGE_MAX_BYTES };
         let mut walk = FailedItems::of(self.stored(job), after).await?;
@@ -58,9 +55,6 @@ impl ItemPages {
     }
 
     /// The skipped items after row `after`, at most `limit` of them.
-    ///
-    /// # Errors
-    /// `Unavailable`.
     pub async fn skipped(&self, job: &Job, after: u64, limit: usize) -> Result<ItemsPage<SkippedItem>, PortError> {
         let mut walk = SkippedItems::of(self.stored(job), after).await?;
         let mut rows = Vec::new();
@@ -76,9 +70,6 @@ impl ItemPages {
     }
 
     /// How the text of the job's items is read. `None` if it reads a dataset.
-    ///
-    /// # Errors
-    /// `Unavailable`.
     pub async fn table(&self, job: &Job) -> Result<Option<ItemTable>, PortError> {
         let spec = self.jobs.spec(job.job_guid).await?;
         if matches!(spec.source, Source::Dataset { .. }) {

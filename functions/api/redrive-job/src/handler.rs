@@ -9,9 +9,6 @@ use rowmill_core::progress::views::job_view;
 use crate::redrive::{RedriveJobError, Redriver};
 
 /// Answers `POST /api/jobs/{jobGuid}/redrive`.
-///
-/// # Errors
-/// The problem to answer.
 pub async fn handle(redriver: &Redriver, call: Call) -> Result<Response<Body>, Problem> {
     match call.operation {
         Operation::RedriveJob => redrive(redriver, &call).await,

@@ -14,9 +14,6 @@ use crate::request::AnnounceRequest;
 use crate::upload::{UploadError, Uploads};
 
 /// Answers the requests to `/api/uploads` and below.
-///
-/// # Errors
-/// The problem to answer.
 pub async fn handle(uploads: &Uploads, call: Call) -> Result<Response<Body>, Problem> {
     let (owner, request) = (call.owner()?, &call.request);
     match call.operation {

@@ -44,9 +44,6 @@ enum Stored {
 impl Uploads {
     /// The state of an upload, with what the bucket has of it. An upload by one presigned request is ready as soon as its bytes
     /// are stored.
-    ///
-    /// # Errors
-    /// See [`UploadError`].
     pub async fn show(&self, owner: &Owner, file_guid: FileGuid) -> Result<UploadView, UploadError> {
         let mut upload = self.owned(owner, file_guid).await?;
         match self.stored(&mut upload).await? {

@@ -50,9 +50,6 @@ pub struct Uploads {
 
 impl Uploads {
     /// Stores the bytes of the request itself.
-    ///
-    /// # Errors
-    /// See [`UploadError`].
     pub async fn store(
         &self,
         owner: &Owner,
@@ -74,9 +71,6 @@ impl Uploads {
     }
 
     /// Stores the announcement of a file, and returns the requests to send it with.
-    ///
-    /// # Errors
-    /// See [`UploadError`].
     pub async fn announce(&self, owner: &Owner, request: &AnnounceRequest) -> Result<UploadView, UploadError> {
         check_names(Some(&request.file_name), &request.content_type)?;
         let limit = self.limits.files.max_bytes.min(self.limits.outstanding.bytes);
@@ -135,9 +129,6 @@ impl Uploads {
     }
 
     /// Completes the upload, and joins its parts if it has any. A repeated call changes nothing.
-    ///
-    /// # Errors
-    /// See [`UploadError`].
     pub async fn complete(&self, owner: &Owner, file_guid: FileGuid) -> Result<UploadView, UploadError> {
         let mut upload = self.owned(owner, file_guid).await?;
         let multipart = match &upload.state {

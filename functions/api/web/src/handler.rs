@@ -24,9 +24,6 @@ pub struct Web {
 }
 
 /// Answers the requests for the page.
-///
-/// # Errors
-/// The problem to answer.
 pub async fn handle(web: &Web, call: Call) -> Result<Response<Body>, Problem> {
     let request = &call.request;
     match call.operation {

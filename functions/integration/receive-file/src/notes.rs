@@ -62,9 +62,6 @@ pub enum JobNotesError {
 impl JobNotes {
     /// Reads the request of the object of this key. Its notes have precedence over its sidecar. Without an owner in
     /// either, the job belongs to `default_owner`.
-    ///
-    /// # Errors
-    /// See [`JobNotesError`].
     pub async fn of(
         objects: &dyn Objects,
         key: &str,

@@ -86,9 +86,6 @@ pub enum ReceiveError {
 
 impl Receiver {
     /// Turns a dropped object into a job.
-    ///
-    /// # Errors
-    /// See [`ReceiveError`].
     pub async fn receive(&self, drop: &Dropped) -> Result<Received, ReceiveError> {
         if drop.key.ends_with(SIDECAR_SUFFIX) {
             return Ok(Received::Nothing(Reason::Sidecar));
@@ -142,9 +139,6 @@ impl Receiver {
     }
 
     /// Stores the problem as an object beside the inbox.
-    ///
-    /// # Errors
-    /// `Unavailable`.
     pub async fn tell(&self, drop: &Dropped, problem: Bytes) -> Result<(), PortError> {
         let key = problem_key(&drop.key);
         self.creator.objects.put(&key, "application/problem+json", problem, None).await?;

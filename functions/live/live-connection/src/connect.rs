@@ -53,9 +53,6 @@ impl Doorkeeper {
 
     /// Removes a closed connection and its subscriptions. API Gateway promises no such call: what is left is removed when a
     /// message cannot be sent to it, or expires.
-    ///
-    /// # Errors
-    /// `Unavailable`.
     pub async fn disconnect(&self, id: &ConnectionId) -> Result<(), PortError> {
         self.connections.close(id).await
     }

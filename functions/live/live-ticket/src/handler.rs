@@ -13,9 +13,6 @@ use crate::issue::{TicketError, TicketOffice};
 const RETRY_AFTER: Duration = Duration::from_secs(60);
 
 /// Answers `POST /api/live/tickets`. A stack without a WebSocket API has no office.
-///
-/// # Errors
-/// The problem to answer.
 pub async fn handle(office: Option<&TicketOffice>, call: &Call) -> Result<Response<Body>, Problem> {
     match call.operation {
         Operation::CreateLiveTicket => create(office, call).await,

@@ -93,9 +93,6 @@ pub enum CompletionEnd {
 
 impl Completer {
     /// Ends the attempt of a message, if it is complete and has not been ended.
-    ///
-    /// # Errors
-    /// A port that is unavailable: deliver the message again.
     pub async fn complete(&self, message: &CompletionMessage, deadline: Timestamp) -> Result<CompletionEnd, PortError> {
         let run = self.entropy.run_id();
         let mut slot = InvocationSlot { run, time_limit: deadline - self.limits.margin(), is_retry: false };

@@ -206,9 +206,6 @@ impl ChunkRun<'_> {
     }
 
     /// Processes items of an isolated chunk, like [`process`](Self::process), or one of them alone.
-    ///
-    /// # Errors
-    /// See [`RunError`].
     pub async fn process_isolated(
         &self,
         items: &mut [InputItem],
@@ -219,9 +216,6 @@ impl ChunkRun<'_> {
 
     /// Processes a batch and returns a result for each item. Takes the records of the items. Malformed items do not
     /// reach the processor.
-    ///
-    /// # Errors
-    /// See [`RunError`].
     pub async fn process(&self, batch: &mut [InputItem]) -> Result<Vec<Result<ItemOutcome, ItemError>>, RunError> {
         self.process_as(batch, BatchCall::Together).await
     }

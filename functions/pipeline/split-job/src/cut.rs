@@ -82,9 +82,6 @@ impl FileCut {
     }
 
     /// The next 64 chunks. Fewer at the end of the file, none after it.
-    ///
-    /// # Errors
-    /// See [`CutError`].
     pub async fn next_tally(&mut self, time_limit: Timestamp) -> Result<CutTally, CutError> {
         while self.ready.len() < CHUNKS_PER_TALLY && self.ended.is_none() {
             if self.clock.now() >= time_limit {

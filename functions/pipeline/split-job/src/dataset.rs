@@ -83,9 +83,6 @@ impl DatasetCut {
     }
 
     /// The next 64 chunks. Fewer if they are big or the dataset ends; none after its end.
-    ///
-    /// # Errors
-    /// See [`CutError`].
     pub async fn next_tally(&mut self, time_limit: Timestamp) -> Result<CutTally, CutError> {
         let (mut tally, mut stored, mut bytes) = (CutTally::default(), StoredCut::default(), 0);
         while tally.chunks.len() < CHUNKS_PER_TALLY && bytes < STORED_TALLY_BYTES {

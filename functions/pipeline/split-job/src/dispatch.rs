@@ -85,9 +85,6 @@ pub enum Dispatched {
 
 impl TallyDispatcher<'_> {
     /// Puts the tally, counts it, and sends its messages.
-    ///
-    /// # Errors
-    /// A port that is unavailable.
     pub async fn dispatch(
         &self,
         job: &Job,
@@ -120,9 +117,6 @@ impl TallyDispatcher<'_> {
     }
 
     /// Sends the messages of a tally's chunks that are not committed yet, if they may be sent now.
-    ///
-    /// # Errors
-    /// A port that is unavailable.
     pub async fn send(
         &self,
         job: &Job,

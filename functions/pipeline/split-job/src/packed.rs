@@ -70,9 +70,6 @@ impl PackedCut {
     }
 
     /// The next 64 chunks. Fewer if they are big or the text ends; none after its end.
-    ///
-    /// # Errors
-    /// See [`CutError`].
     pub async fn next_tally(&mut self, time_limit: Timestamp) -> Result<CutTally, CutError> {
         while !self.fills_a_tally() && self.ended.is_none() {
             if self.clock.now() >= time_limit {

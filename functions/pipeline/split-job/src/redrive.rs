@@ -110,9 +110,6 @@ impl RedriveCut {
     }
 
     /// The next 64 chunks. Fewer at the end, none after it.
-    ///
-    /// # Errors
-    /// See [`CutError`].
     pub async fn next_tally(&mut self, time_limit: Timestamp) -> Result<CutTally, CutError> {
         self.sources = Sources::default();
         while self.ready.chunks.len() < CHUNKS_PER_TALLY && !self.sources.are_exhausted() {

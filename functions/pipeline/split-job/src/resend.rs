@@ -17,9 +17,6 @@ use crate::split::{SplitEnd, Splitter};
 impl Splitter {
     /// Sends the missing chunks of a job that was resumed, from the tally on that its row names, and has the split continue.
     /// No tally is counted meanwhile. It ends early if another run has gone further, or the job was paused again or stopped.
-    ///
-    /// # Errors
-    /// A port that is unavailable.
     pub(crate) async fn resend(&self, job: &Job, time_limit: Timestamp) -> Result<SplitEnd, PortError> {
         let counters = Counters::read(&*self.jobs, job).await?;
         let open: Vec<&Tally> = counters.open.iter().filter(|tally| Some(tally.number) >= job.resend_from).collect();

@@ -72,9 +72,6 @@ pub enum SplitEnd {
 
 impl Splitter {
     /// Splits the job from the position in its row on, until the end of its input or until time is up.
-    ///
-    /// # Errors
-    /// A port that is unavailable: deliver the message again.
     pub async fn split(&self, message: &SplitMessage, deadline: Timestamp) -> Result<SplitEnd, PortError> {
         let job = match self.jobs.job(message.job_guid).await {
             Err(PortError::NotFound) => return Ok(SplitEnd::NotOurs),

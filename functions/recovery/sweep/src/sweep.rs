@@ -69,9 +69,6 @@ pub struct Swept {
 
 impl Sweeper {
     /// Looks at the due jobs, the longest due first.
-    ///
-    /// # Errors
-    /// `Unavailable` if the index cannot be read.
     pub async fn sweep(&self) -> Result<Swept, PortError> {
         let ends_at = self.clock.now() + self.limits.time;
         let mut due = Vec::new();

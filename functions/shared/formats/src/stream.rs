@@ -66,9 +66,6 @@ pub fn decode_stream(
 ///
 /// `whole` says that `prefix` is the whole file; otherwise the prefix can end anywhere. At most `max_bytes` of text are
 /// decoded.
-///
-/// # Errors
-/// See [`DecodeError`].
 pub fn decode_prefix(
     compression: Option<Compression>,
     charset: Option<Charset>,

@@ -133,9 +133,6 @@ enum Input {
 }
 
 /// Parses the setting. An empty setting means no targets. `built_in` lists the job type names that are already taken.
-///
-/// # Errors
-/// See [`ConfigError`].
 pub fn parse(json: &str, built_in: &[&str]) -> Result<Vec<TargetConfig>, ConfigError> {
     if json.trim().is_empty() {
         return Ok(Vec::new());

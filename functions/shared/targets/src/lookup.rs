@@ -18,9 +18,6 @@ use crate::addresses::AddressKind;
 #[async_trait]
 pub trait Lookup: Send + Sync {
     /// Returns the addresses of a host.
-    ///
-    /// # Errors
-    /// If the lookup fails.
     async fn addresses(&self, host: &str) -> io::Result<Vec<IpAddr>>;
 }
 

@@ -55,9 +55,6 @@ pub enum ConnectError {
 impl Targets {
     /// Parses the setting. An empty setting means no targets. `built_in` lists the job type names that are already
     /// taken.
-    ///
-    /// # Errors
-    /// See [`ConfigError`].
     pub fn parse(json: &str, built_in: &[&str]) -> Result<Self, ConfigError> {
         config::parse(json, built_in).map(Self)
     }
@@ -73,9 +70,6 @@ impl Targets {
     }
 
     /// The job types, connected to their targets.
-    ///
-    /// # Errors
-    /// See [`ConnectError`].
     pub fn connected_types(&self, connections: &Connections<'_>) -> Result<Vec<Arc<dyn JobType>>, ConnectError> {
         let Connections { function, webhook_secrets, lookup, clock } = connections;
         let mut webhooks = None;

@@ -95,9 +95,6 @@ impl Composition {
     }
 
     /// Stores it under this name, for the next invocation.
-    ///
-    /// # Errors
-    /// `Unavailable`.
     pub async fn store(&self, objects: &dyn Objects, job: &Job, name: RunId) -> Result<(), PortError> {
         let (state_key, tail_key) = keys::composition(job.job_guid, job.attempt, name);
         let state = serde_json::to_vec(self).map_err(|error| PortError::invalid("storing a composition", error))?;

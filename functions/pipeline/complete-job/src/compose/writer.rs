@@ -123,9 +123,6 @@ impl<'a> ResultWriter<'a> {
     }
 
     /// Adds these bytes. Only the end of the file shows whether the parts stored before still exist.
-    ///
-    /// # Errors
-    /// `Unavailable`.
     pub async fn write(&mut self, bytes: &[u8]) -> Result<(), PortError> {
         match self.file.gzip {
             false => self.tail.extend_from_slice(bytes),

@@ -60,9 +60,6 @@ impl StoredSecret {
     }
 
     /// Reads both values. A line feed at the end of a value is left out: it comes from the file that the operator sent.
-    ///
-    /// # Errors
-    /// [`SecretError`].
     pub async fn read(&self) -> Result<SecretValues, SecretError> {
         let (current, previous) = tokio::join!(self.value(CURRENT), self.value(PREVIOUS));
         let previous = match previous {

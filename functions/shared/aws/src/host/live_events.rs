@@ -72,9 +72,6 @@ impl fmt::Debug for LiveEvent {
 ///
 /// The handler returns the HTTP status of its answer: an opening connection with another status than 200 is refused. The
 /// answer has no body: API Gateway drops one, and an emulator may send it to the client.
-///
-/// # Errors
-/// If the Lambda runtime API cannot be reached.
 pub async fn live<U, H, F>(function_name: &'static str, use_case: U, handler: H) -> Result<(), Error>
 where
     U: Send + Sync + 'static,

@@ -86,9 +86,6 @@ fn serve_http(
 
 /// Serves batches of a queue's messages until the execution environment ends. The handler returns the ids of the messages
 /// to deliver again.
-///
-/// # Errors
-/// If the Lambda runtime API cannot be reached.
 pub async fn queue<U, M, H, F>(function_name: &'static str, use_case: U, handler: H) -> Result<(), Error>
 where
     U: Send + Sync + 'static,
@@ -173,9 +170,6 @@ where
 /// Serves changes of a table's rows, in the order they were made, until the execution environment ends. The handler answers
 /// with the sequence number from which to deliver again, or none. If it fails, the error is logged here, once, reported to
 /// Lambda, and all changes are delivered again.
-///
-/// # Errors
-/// If the Lambda runtime API cannot be reached.
 pub async fn stream<U, H, F, E>(function_name: &'static str, use_case: U, handler: H) -> Result<(), Error>
 where
     U: Send + Sync + 'static,
@@ -212,9 +206,6 @@ fn serve_stream(
 
 /// Runs at the ticks of a schedule until the execution environment ends. A failed run is logged here, once, with its
 /// causes, and reported to Lambda.
-///
-/// # Errors
-/// If the Lambda runtime API cannot be reached.
 pub async fn schedule<U, H, F, E>(function_name: &'static str, use_case: U, handler: H) -> Result<(), Error>
 where
     U: Send + Sync + 'static,

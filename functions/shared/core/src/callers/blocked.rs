@@ -30,9 +30,6 @@ impl BlockCheck {
     }
 
     /// The block of this principal, if it is blocked.
-    ///
-    /// # Errors
-    /// `Unavailable`.
     pub async fn block(&self, principal: &Principal) -> PortResult<Option<Block>> {
         let now = self.clock.now();
         let known = self.known.lock().unwrap_or_else(PoisonError::into_inner).get(principal).cloned();

@@ -7,9 +7,6 @@ use crate::model::tally::Tally;
 use crate::ports::{Objects, PortError};
 
 /// Stores the index of a tally.
-///
-/// # Errors
-/// `Unavailable`.
 pub async fn put(
     objects: &dyn Objects,
     job: JobGuid,
@@ -39,9 +36,6 @@ pub async fn read(
 }
 
 /// Reads the index of a tally that has been put.
-///
-/// # Errors
-/// As [`read`].
 pub async fn of(objects: &dyn Objects, job: JobGuid, tally: &Tally) -> Result<ChunkIndex, PortError> {
     read(objects, job, tally.attempt, tally.number, tally.stored_by).await
 }

@@ -54,17 +54,11 @@ struct ChunkItems {
 
 impl FailedItems {
     /// The failed items of this job after row `after`, as they stand in or after its present attempt.
-    ///
-    /// # Errors
-    /// `Unavailable`.
     pub async fn of(from: StoredJob<'_>, after: u64) -> Result<Self, PortError> {
         Self::enter_at(from, from.job.attempt, from.job.failures_since(), after).await
     }
 
     /// The items that failed before the present attempt of this job, after row `after`.
-    ///
-    /// # Errors
-    /// `Unavailable`.
     pub async fn before(from: StoredJob<'_>, after: u64) -> Result<Self, PortError> {
         let attempt = from.job.attempt.saturating_sub(1).max(1);
         let base = from.job.redrive.as_ref().map_or(1, |redrive| redrive.base);

@@ -128,9 +128,6 @@ pub fn read_corrections(bytes: &[u8]) -> Result<Vec<Correction>, PortError> {
 }
 
 /// The items of a message's chunk, in order. Their number is the one in the message.
-///
-/// # Errors
-/// See [`InputError`].
 pub async fn read_input(
     objects: &dyn Objects,
     spec: &Spec,

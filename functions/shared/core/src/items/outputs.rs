@@ -37,9 +37,6 @@ pub enum Found {
 
 impl Outputs {
     /// The outputs of this job after row `after`, of its present and all earlier attempts.
-    ///
-    /// # Errors
-    /// `Unavailable`.
     pub async fn of(from: StoredJob<'_>, after: u64) -> Result<Self, PortError> {
         let mut attempts = Vec::new();
         for attempt in 1..=from.job.attempt {
@@ -69,9 +66,6 @@ impl Outputs {
     }
 
     /// The next output, or a step towards it: one step reads a few objects, and many may hold no outputs.
-    ///
-    /// # Errors
-    /// `Unavailable`.
     pub async fn next(&mut self) -> Result<Found, PortError> {
         for attempt in &mut self.attempts {
             if attempt.ready.is_empty() && !attempt.is_read {

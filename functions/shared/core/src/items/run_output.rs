@@ -8,9 +8,6 @@ use crate::model::tally::{ChunkAddress, Counts, Mark, MarkKind};
 use crate::ports::{Objects, PortError};
 
 /// Stores the output of a run.
-///
-/// # Errors
-/// `Unavailable`.
 pub async fn put(
     objects: &dyn Objects,
     job: JobGuid,
@@ -24,9 +21,6 @@ pub async fn put(
 }
 
 /// Returns the mark of a chunk with these outcomes. Its run output is stored first, so that it exists once a mark names it.
-///
-/// # Errors
-/// `Unavailable`.
 pub async fn put_before_mark(
     objects: &dyn Objects,
     job: JobGuid,
@@ -56,9 +50,6 @@ pub async fn read(
 }
 
 /// Reads the run output that a checkpoint names. It is empty if no item done so far has failed or written an output.
-///
-/// # Errors
-/// As [`read`].
 pub async fn of_checkpoint(
     objects: &dyn Objects,
     job: JobGuid,

@@ -42,9 +42,6 @@ pub struct SkippedChunk {
 
 impl SkippedItems {
     /// The skipped items of this job after row `after`.
-    ///
-    /// # Errors
-    /// `Unavailable`.
     pub async fn of(from: StoredJob<'_>, after: u64) -> Result<Self, PortError> {
         Ok(Self {
             objects: Arc::clone(from.objects),

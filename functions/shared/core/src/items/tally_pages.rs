@@ -22,9 +22,6 @@ pub(crate) struct TallyPages {
 
 impl TallyPages {
     /// The tallies of the present or an earlier attempt of this job that may hold items behind row `after`.
-    ///
-    /// # Errors
-    /// `Unavailable`.
     pub(crate) async fn of(from: StoredJob<'_>, attempt: u32, after: u64) -> Result<Self, PortError> {
         let (jobs, job) = (from.jobs, from.job);
         if attempt == job.attempt {
@@ -35,9 +32,6 @@ impl TallyPages {
     }
 
     /// The tallies of an ended attempt that may hold items behind row `after`.
-    ///
-    /// # Errors
-    /// `Unavailable`.
     pub(crate) async fn of_ended(
         jobs: &Arc<dyn JobStore>,
         job_guid: JobGuid,
@@ -72,9 +66,6 @@ impl TallyPages {
     }
 
     /// The next page. `None` at the end.
-    ///
-    /// # Errors
-    /// `Unavailable`.
     pub(crate) async fn next(&mut self) -> Result<Option<Vec<Tally>>, PortError> {
         if self.unread.is_empty() {
             return Ok(None);

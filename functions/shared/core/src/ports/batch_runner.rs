@@ -20,9 +20,6 @@ pub trait BatchRunner: Send + Sync {
 
     /// Prepares the processor of a job, which may compile its params for long. This default does it within the caller's
     /// task.
-    ///
-    /// # Errors
-    /// Those of [`JobType::prepare`].
     async fn prepare(
         &self,
         job_type: Arc<dyn JobType>,

@@ -8,9 +8,6 @@ use crate::ports::PortError;
 #[async_trait]
 pub trait Blocks: Send + Sync {
     /// The block of this principal, if it is blocked.
-    ///
-    /// # Errors
-    /// `Unavailable`.
     async fn block(&self, principal: &Principal) -> Result<Option<Block>, PortError>;
 }
 

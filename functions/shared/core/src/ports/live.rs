@@ -9,9 +9,6 @@ use crate::ports::PortError;
 #[async_trait]
 pub trait Tickets: Send + Sync {
     /// Stores a ticket of this owner.
-    ///
-    /// # Errors
-    /// `Unavailable`.
     async fn issue(&self, ticket: &TicketDigest, owner: &Owner, until: Timestamp) -> Result<(), PortError>;
 
     /// Uses a ticket up. Returns its owner; none if there is no such ticket, if it has expired by `now`, or if it was used.
@@ -26,9 +23,6 @@ pub trait Tickets: Send + Sync {
 #[async_trait]
 pub trait Connections: Send + Sync {
     /// Stores a connection, without subscriptions. Idempotent.
-    ///
-    /// # Errors
-    /// `Unavailable`.
     async fn open(&self, connection: &Connection) -> Result<(), PortError>;
 
     /// Reads a connection.
@@ -45,9 +39,6 @@ pub trait Connections: Send + Sync {
 
     /// How many connections the owner has, counted up to `most`. It includes every connection whose [`open`](Self::open) has
     /// returned before the call.
-    ///
-    /// # Errors
-    /// `Unavailable`.
     async fn count(&self, owner: &Owner, most: usize, now: Timestamp) -> Result<usize, PortError>;
 }
 
@@ -63,16 +54,10 @@ pub trait Subscriptions: Send + Sync {
     async fn subscribe(&self, connection: &Connection, topic: Topic, most: usize) -> Result<Subscribed, PortError>;
 
     /// Removes a subscription, if it is there. Idempotent.
-    ///
-    /// # Errors
-    /// `Unavailable`.
     async fn unsubscribe(&self, connection: &Connection, topic: Topic) -> Result<(), PortError>;
 
     /// The owner's connections that have subscriptions, except those forgotten by `now`. One request, unless there are
     /// thousands.
-    ///
-    /// # Errors
-    /// `Unavailable`.
     async fn watchers(&self, owner: &Owner, now: Timestamp) -> Result<Vec<Watcher>, PortError>;
 }
 
@@ -87,15 +72,9 @@ pub enum Subscribed {
 #[async_trait]
 pub trait ConnectionSender: Send + Sync {
     /// Sends a text. One request, without a retry.
-    ///
-    /// # Errors
-    /// [`SendError`].
     async fn send(&self, to: &ConnectionId, text: &str) -> Result<(), SendError>;
 
     /// Closes the connection, so that its client notices. Idempotent.
-    ///
-    /// # Errors
-    /// `Unavailable`.
     async fn hang_up(&self, connection: &ConnectionId) -> Result<(), PortError>;
 }
 

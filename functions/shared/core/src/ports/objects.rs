@@ -98,9 +98,6 @@ pub trait DirectTransfers: Send + Sync {
 #[async_trait]
 pub trait MultipartObjects: Send + Sync {
     /// Begins a multipart upload and returns its identifier.
-    ///
-    /// # Errors
-    /// `Unavailable`.
     async fn begin_multipart(&self, key: &str, content_type: &str) -> Result<String, PortError>;
 
     /// Stores a part. Every part except the last must have at least [`PART_MIN_BYTES`]. Parts are numbered from 1; a part

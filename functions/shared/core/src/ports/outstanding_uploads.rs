@@ -9,9 +9,6 @@ use crate::ports::PortError;
 #[async_trait]
 pub trait OutstandingUploads: Send + Sync {
     /// Adds an upload, unless it does not fit beside those that still count at `now`. Idempotent.
-    ///
-    /// # Errors
-    /// [`OutstandingError`].
     async fn add(
         &self,
         owner: &Owner,
@@ -21,9 +18,6 @@ pub trait OutstandingUploads: Send + Sync {
     ) -> Result<(), OutstandingError>;
 
     /// Removes an upload, if it is there. Idempotent.
-    ///
-    /// # Errors
-    /// `Unavailable`.
     async fn remove(&self, owner: &Owner, file_guid: FileGuid) -> Result<(), PortError>;
 }
 

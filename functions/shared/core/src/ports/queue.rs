@@ -24,9 +24,6 @@ pub trait Queue<M: Grouped + Send + Sync>: Send + Sync {
     async fn send_later(&self, messages: &[M], delay: Duration) -> Result<(), PortError>;
 
     /// The approximate number of messages that wait to be received, without those in flight.
-    ///
-    /// # Errors
-    /// `Unavailable`.
     async fn backlog(&self) -> Result<u64, PortError>;
 }
 

@@ -11,9 +11,6 @@ use crate::ports::PortError;
 pub trait RequestCounts: Send + Sync {
     /// Counts a request, unless a limit is reached. One write. Idempotent for a while: the same request again is not counted
     /// again, since the first reply was lost.
-    ///
-    /// # Errors
-    /// `Unavailable`.
     async fn count(&self, request: &RequestToCount, limits: RequestLimits) -> Result<Counted, PortError>;
 }
 

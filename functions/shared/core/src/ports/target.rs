@@ -14,9 +14,6 @@ use crate::text::Record;
 #[async_trait]
 pub trait Target: Send + Sync {
     /// Sends the items and returns the bytes of the answer: at most [`ANSWER_MAX_BYTES`].
-    ///
-    /// # Errors
-    /// See [`TargetError`].
     async fn call(&self, request: &TargetRequest<'_>) -> Result<Vec<u8>, TargetError>;
 }
 

@@ -8,9 +8,6 @@ use crate::ports::PortError;
 #[async_trait]
 pub trait UploadStore: Send + Sync {
     /// Stores a new upload. An existing row of the same identifier stays unchanged.
-    ///
-    /// # Errors
-    /// `Unavailable`.
     async fn create(&self, upload: &Upload) -> Result<(), PortError>;
 
     /// Reads an upload.

@@ -124,9 +124,6 @@ impl BreakerSteps {
     }
 
     /// Looks at a job that the breaker has paused: resumes it if the breaker is closed, or as the probe of an open one.
-    ///
-    /// # Errors
-    /// `Unavailable`.
     pub async fn look_at(&self, job: &Job, accounted: u64) -> Result<Looked, PortError> {
         let seen = self.breakers.breaker(&job.job_type).await?;
         let now = self.clock.now();

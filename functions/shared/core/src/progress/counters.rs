@@ -25,9 +25,6 @@ pub struct Counters {
 
 impl Counters {
     /// Reads the counters of the job's current attempt.
-    ///
-    /// # Errors
-    /// `Unavailable`.
     pub async fn read(jobs: &dyn JobStore, job: &Job) -> Result<Self, PortError> {
         let totals = jobs.totals(job.job_guid, job.attempt).await?;
         let mut open = Vec::new();

@@ -59,9 +59,6 @@ pub async fn update_job(
 }
 
 /// As [`update_job`]; the write pays for what the caller uses next, too.
-///
-/// # Errors
-/// As [`update_job`].
 pub async fn update_job_ahead(
     jobs: &dyn JobStore,
     job: &Job,
@@ -93,9 +90,6 @@ pub async fn update_job_ahead(
 
 /// Takes the lease of a job's present attempt for the run `holder`, or extends it. It expires after `duration`, which must
 /// be longer than the invocation can run: see [`LEASE_MARGIN`](crate::model::job::LEASE_MARGIN).
-///
-/// # Errors
-/// As [`update_job`].
 pub async fn take_lease(
     jobs: &dyn JobStore,
     clock: &dyn Clock,
@@ -113,26 +107,17 @@ pub async fn take_lease(
 }
 
 /// Gives the lease of a job back, if this run still holds it.
-///
-/// # Errors
-/// As [`update_job`].
 pub async fn release_lease(jobs: &dyn JobStore, job: &Job, holder: RunId) -> Result<(), PortError> {
     update_job(jobs, job, |job| Some(job.release(holder))).await.map(drop)
 }
 
 /// Stops the current attempt of a job unless it is already stopped. Returns the current job, or `None` if another run,
 /// which assumed this one dead, has ended the attempt meanwhile.
-///
-/// # Errors
-/// As [`update_job`].
 pub async fn stop_attempt(jobs: &dyn JobStore, job: &Job, stop: &Stop) -> Result<Option<Job>, PortError> {
     Ok(update_job(jobs, job, |job| job.stop(stop)).await?.of_attempt(job.attempt))
 }
 
 /// Stops an attempt whose deadline has passed. If none of its chunks has begun, it lacked capacity and not time.
-///
-/// # Errors
-/// As [`update_job`].
 pub async fn stop_overdue(jobs: &dyn JobStore, job: &Job, now: Timestamp) -> Result<Updated, PortError> {
     update_job(jobs, job, |job| job.stop(&Stop::overdue(job, now))).await
 }

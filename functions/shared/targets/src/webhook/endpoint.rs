@@ -37,9 +37,6 @@ pub enum UrlRefused {
 
 impl Endpoint {
     /// Checks the URL.
-    ///
-    /// # Errors
-    /// See [`UrlRefused`].
     pub fn new(url: &str, allow_private: bool) -> Result<Self, UrlRefused> {
         let url = Url::parse(url).map_err(|_| UrlRefused::NotAUrl)?;
         let hosts = Arc::from([host_of(&url)]);

@@ -7,9 +7,6 @@ use super::errors::port_error;
 use crate::sdk::retry::Backoff;
 
 /// The rows of these keys that exist, in any order. DynamoDB takes at most 100 keys.
-///
-/// # Errors
-/// `Unavailable`.
 pub async fn batch_get(
     doing: &'static str,
     client: &Client,

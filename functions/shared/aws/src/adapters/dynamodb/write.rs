@@ -89,9 +89,6 @@ impl Update<'_> {
 }
 
 /// Puts a row unless its key exists. Returns whether it was put.
-///
-/// # Errors
-/// `Unavailable`.
 pub async fn put_if_absent(
     doing: &'static str,
     request: PutItemFluentBuilder,

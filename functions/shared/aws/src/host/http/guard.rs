@@ -61,9 +61,6 @@ impl RateLimitFields {
 
 impl Guard {
     /// The guard of a function's routes, if one of them is limited.
-    ///
-    /// # Errors
-    /// If a setting is missing or wrong.
     pub fn of(function: &str, ports: &Ports) -> Result<Option<Self>, StartError> {
         if !routes::all().any(|route| route.function == function && route.is_limited()) {
             return Ok(None);

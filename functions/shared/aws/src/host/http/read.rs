@@ -32,9 +32,6 @@ pub fn read_json<T: DeserializeOwned>(request: &Request) -> Result<T, Problem> {
 }
 
 /// Reads a body of at most `max_bytes` as JSON.
-///
-/// # Errors
-/// As [`read_json`].
 pub fn read_json_up_to<T: DeserializeOwned>(request: &Request, max_bytes: usize) -> Result<T, Problem> {
     let content_type = content_type(request).unwrap_or_default();
     if content_type != "application/json" && !content_type.ends_with("+json") {

@@ -110,9 +110,6 @@ impl<'a> Budget<'a> {
 
 impl Auditor {
     /// Audits this job, from its beginning or from the cursor of the page before.
-    ///
-    /// # Errors
-    /// See [`AuditError`].
     pub async fn page(&self, job: &Job, after: Option<&str>) -> Result<AuditView, AuditError> {
         let mut state = match after {
             None => AuditState::begin(job),

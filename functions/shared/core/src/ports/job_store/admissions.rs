@@ -19,16 +19,10 @@ pub trait Admissions: Send + Sync {
 
     /// The limit of active jobs that is reached for this owner and type, if one is. A cheap look before a job is prepared:
     /// the answer may be a moment old, and [`create`](Self::create) decides.
-    ///
-    /// # Errors
-    /// `Unavailable`.
     async fn reached(&self, owner: &Owner, job_type: &str, ceilings: Ceilings) -> Result<Option<Full>, PortError>;
 
     /// The job that this idempotency key of the owner created, if the key has not expired by `now`, with the fingerprint
     /// of the request.
-    ///
-    /// # Errors
-    /// `Unavailable`.
     async fn remembered(
         &self,
         owner: &Owner,
@@ -38,9 +32,6 @@ pub trait Admissions: Send + Sync {
 
     /// The last job that was created with this dedupe key of the owner, if that is known still. It may have ended, and it may
     /// be gone.
-    ///
-    /// # Errors
-    /// `Unavailable`.
     async fn deduped(&self, owner: &Owner, key: &str, now: Timestamp) -> Result<Option<JobGuid>, PortError>;
 }
 

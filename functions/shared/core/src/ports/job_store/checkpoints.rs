@@ -9,16 +9,10 @@ use crate::ports::PortError;
 #[async_trait]
 pub trait Checkpoints: Send + Sync {
     /// Reads the checkpoint of a chunk, if it has one.
-    ///
-    /// # Errors
-    /// `Unavailable`.
     async fn checkpoint(&self, job: JobGuid, chunk: ChunkAddress) -> Result<Option<Checkpoint>, PortError>;
 
     /// Swaps a checkpoint for its next revision, `moved`. Condition: the stored one is at `rev - 1`, or absent if `moved`
     /// is the first revision.
-    ///
-    /// # Errors
-    /// `Unavailable`.
     async fn move_checkpoint(&self, job: JobGuid, moved: &Checkpoint) -> Result<CheckpointMoved, PortError>;
 }
 

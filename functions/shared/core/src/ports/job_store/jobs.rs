@@ -24,9 +24,6 @@ pub trait Jobs: Send + Sync {
 
     /// Lists the owner's jobs that have not expired by `now`, newest first. Reads an index that may lag behind, and the
     /// current row of each job in it.
-    ///
-    /// # Errors
-    /// `Unavailable`.
     async fn jobs(&self, owner: &Owner, filter: &JobFilter, now: Timestamp) -> Result<JobPage, PortError>;
 }
 

@@ -11,9 +11,6 @@ use crate::ports::PortError;
 #[async_trait]
 pub trait Tallies: Send + Sync {
     /// Puts a tally if it is absent. Returns the stored tally: one put by another run of the split counts unchanged.
-    ///
-    /// # Errors
-    /// `Unavailable`.
     async fn put_tally(&self, job: JobGuid, tally: &Tally) -> Result<Tally, PortError>;
 
     /// Reads one tally.
@@ -23,9 +20,6 @@ pub trait Tallies: Send + Sync {
     async fn tally(&self, job: JobGuid, attempt: u32, number: u32) -> Result<Tally, PortError>;
 
     /// Reads the existing tallies in this range of numbers, in order.
-    ///
-    /// # Errors
-    /// `Unavailable`.
     async fn tallies(&self, job: JobGuid, attempt: u32, numbers: Range<u32>) -> Result<Vec<Tally>, PortError>;
 
     /// Commits chunks of one tally, all of them in one write or none. Condition: none of them is committed, and the tally
@@ -45,33 +39,18 @@ pub trait Tallies: Send + Sync {
 
     /// Notes a sign of life on a tally, for work that takes long between commits. Does nothing if the tally does not exist, or
     /// had a later one.
-    ///
-    /// # Errors
-    /// `Unavailable`.
     async fn touch(&self, job: JobGuid, attempt: u32, tally: u32, at: Timestamp) -> Result<(), PortError>;
 
     /// Notes that the tally which waits for this one was sent. Does nothing if the tally does not exist.
-    ///
-    /// # Errors
-    /// `Unavailable`.
     async fn note_next_sent(&self, job: JobGuid, attempt: u32, tally: u32) -> Result<(), PortError>;
 
     /// Adds the counts of a closed tally to the totals, unless they are already included. Returns the current totals.
-    ///
-    /// # Errors
-    /// `Unavailable`.
     async fn fold(&self, job: JobGuid, tally: &Tally) -> Result<Totals, PortError>;
 
     /// Reads the totals of an attempt; empty totals before the first write.
-    ///
-    /// # Errors
-    /// `Unavailable`.
     async fn totals(&self, job: JobGuid, attempt: u32) -> Result<Totals, PortError>;
 
     /// Writes the final number of tallies of the attempt into the totals. Idempotent.
-    ///
-    /// # Errors
-    /// `Unavailable`.
     async fn set_final_tallies(&self, job: JobGuid, attempt: u32, tallies: u32) -> Result<Totals, PortError>;
 }
 

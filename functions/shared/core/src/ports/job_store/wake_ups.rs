@@ -9,15 +9,9 @@ use crate::ports::PortError;
 pub trait WakeUps: Send + Sync {
     /// Lists the jobs of a shard (0 to [`WAKE_SHARDS`], exclusive) that are due by `now`: at most `limit`, longest due
     /// first. Reads an index that may lag behind; the job row tells whether an entry is still current.
-    ///
-    /// # Errors
-    /// `Unavailable`.
     async fn due(&self, shard: u32, now: Timestamp, limit: usize) -> Result<Vec<Due>, PortError>;
 
     /// Makes a job whose row cannot be read due again at `next`, if it is still due at the time in `due`.
-    ///
-    /// # Errors
-    /// `Unavailable`.
     async fn put_off(&self, due: Due, next: Timestamp) -> Result<(), PortError>;
 }
 

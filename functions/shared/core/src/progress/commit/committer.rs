@@ -134,9 +134,6 @@ impl ChunkCommitter {
     /// Repeats the steps that follow a commit: the run that committed may have died before it took them. Only if it may have
     /// been a run of this very message (`is_same`), the tally that waits for this one is sent again. Otherwise redundant
     /// messages would cause others.
-    ///
-    /// # Errors
-    /// `Unavailable`.
     pub async fn settle(&self, message: &ChunkMessage, tally: &Tally, is_same: bool) -> Result<(), PortError> {
         self.window.send_next(message, DeliveryMode::Recovered).await?;
         if is_same && tally.is_half_done() && !tally.next_sent {
@@ -162,9 +159,6 @@ impl ChunkCommitter {
     }
 
     /// Folds a tally if it is closed, and announces the attempt if this was its last tally.
-    ///
-    /// # Errors
-    /// `Unavailable`.
     pub async fn close(&self, job: JobGuid, owner: &Owner, tally: &Tally) -> Result<(), PortError> {
         if !tally.is_closed() {
             return Ok(());
@@ -178,9 +172,6 @@ impl ChunkCommitter {
     }
 
     /// Closes tallies of a stopped job: their uncommitted chunks count as skipped.
-    ///
-    /// # Errors
-    /// `Unavailable`.
     pub async fn close_without_rest(&self, job: &Job, tallies: &[Tally]) -> Result<(), PortError> {
         let closed: Vec<_> = tallies.iter().map(|tally| self.skip_rest(job, tally.clone())).collect();
         stream::iter(closed).buffer_unordered(TALLIES_AT_ONCE).try_collect().await

@@ -40,9 +40,6 @@ impl ChunkResender {
 
     /// Sends the chunks of a tally that are not committed and lie inside the concurrency window, or takes the steps that
     /// follow the last commit if the tally is closed. Returns how many chunks it sent.
-    ///
-    /// # Errors
-    /// `Unavailable`.
     pub async fn bring_forward(&self, job: &Job, tally: &Tally) -> Result<u64, PortError> {
         if tally.is_closed() {
             self.committer.close(job.job_guid, &job.owner, tally).await?;

@@ -21,9 +21,6 @@ pub struct SplitEnd {
 impl SplitEnd {
     /// Ends the split of a job under the lease of `holder`, because all items are dispatched (`at_end`) or the job was
     /// stopped. Returns whether the split has ended, by this run or by another.
-    ///
-    /// # Errors
-    /// `Unavailable`.
     pub async fn finish(&self, job: &Job, holder: RunId, at_end: bool) -> Result<bool, PortError> {
         let now = self.clock.now();
         // The number of tallies is written to the totals next.
@@ -39,9 +36,6 @@ impl SplitEnd {
 
     /// Writes the number of tallies into the totals. If all of them are already closed, this announces the attempt,
     /// because no other run will.
-    ///
-    /// # Errors
-    /// `Unavailable`.
     pub async fn announce(&self, job: &Job) -> Result<(), PortError> {
         let totals = self.jobs.set_final_tallies(job.job_guid, job.attempt, job.split.tallies).await?;
         if totals.is_complete() {

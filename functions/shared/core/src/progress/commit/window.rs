@@ -32,9 +32,6 @@ impl ConcurrencyWindow {
     ///
     /// The tally must be counted first. Then a run that later commits what they wait for finds the tally counted and sends
     /// the messages itself.
-    ///
-    /// # Errors
-    /// `Unavailable`.
     pub async fn admit(&self, messages: Vec<ChunkMessage>) -> Result<Vec<ChunkMessage>, PortError> {
         let mut before: Option<Tally> = None;
         let mut admitted = Vec::with_capacity(messages.len());
@@ -57,9 +54,6 @@ impl ConcurrencyWindow {
 
     /// True if the chunks of a tally may be sent now, as far as other tallies are concerned. As for
     /// [`admit`](Self::admit), the tally must be counted first.
-    ///
-    /// # Errors
-    /// `Unavailable`.
     pub async fn is_due(&self, job: &Job, attempt: u32, number: u32) -> Result<bool, PortError> {
         match job.awaited_tally(number) {
             None => Ok(true),
@@ -71,9 +65,6 @@ impl ConcurrencyWindow {
     /// it counts the tally first and then looks at this chunk. It is not sent if a resend sends it. Of a stopped job only the
     /// winner of the commit sends it (`Fresh`): later a run of it may be at work, and a second message would skip what that
     /// run has processed.
-    ///
-    /// # Errors
-    /// `Unavailable`.
     pub async fn send_next(&self, message: &ChunkMessage, delivery_mode: DeliveryMode) -> Result<(), PortError> {
         let Some(next) = message.max_concurrency.map(|width| message.address.after(width)) else { return Ok(()) };
         let job = self.jobs.job(message.job_guid).await?;
@@ -97,9 +88,6 @@ impl ConcurrencyWindow {
     /// The job, and the tally that waits for this one. `None` if none does, or if it is not counted yet: then the splitter
     /// looks at this one when it has counted it. None either if a resend sends it, or if the job is stopped: others may have
     /// sent some of its chunks, and the sweep closes it after the grace.
-    ///
-    /// # Errors
-    /// `Unavailable`.
     pub async fn next_tally(&self, job: JobGuid, half_done: &Tally) -> Result<Option<(Job, Tally)>, PortError> {
         let (job, attempt) = (self.jobs.job(job).await?, half_done.attempt);
         match job.waiting_tally(half_done.number) {
@@ -118,9 +106,6 @@ impl ConcurrencyWindow {
 
     /// Sends the chunks of a tally. As `Fresh` only if none of them has been committed: otherwise others have sent some of
     /// them.
-    ///
-    /// # Errors
-    /// `Unavailable`.
     pub async fn send_tally(&self, job: &Job, tally: &Tally, delivery_mode: DeliveryMode) -> Result<(), PortError> {
         let delivery_mode = if tally.done > 0 { DeliveryMode::Recovered } else { delivery_mode };
         let index = chunk_index::of(&*self.objects, job.job_guid, tally).await?;

@@ -30,17 +30,11 @@ impl JobReader {
     }
 
     /// The job with its counters.
-    ///
-    /// # Errors
-    /// `Unavailable`.
     pub async fn show(&self, job: &Job) -> Result<JobView, PortError> {
         job_view::read(&*self.jobs, job).await
     }
 
     /// The owner's jobs, newest first.
-    ///
-    /// # Errors
-    /// `Unavailable`.
     pub async fn list(&self, owner: &Owner, filter: &JobFilter) -> Result<JobPage, PortError> {
         let page = self.jobs.jobs(owner, filter, self.clock.now()).await?;
         let shown: Vec<_> = page.jobs.iter().map(|job| self.show(job)).collect();

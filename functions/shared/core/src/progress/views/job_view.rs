@@ -12,9 +12,6 @@ use crate::progress::counters::Counters;
 use crate::progress::views::view_version::version;
 
 /// The current view of a job. Reads the counters if the row does not have them.
-///
-/// # Errors
-/// `Unavailable`.
 pub async fn read(jobs: &dyn JobStore, job: &Job) -> Result<JobView, PortError> {
     let counters = match job.status() {
         Status::Waiting | Status::Completed => None,

@@ -63,9 +63,6 @@ pub struct Difference {
 
 impl Difference {
     /// Without usage and revision: each write adds to them, whatever they are by then.
-    ///
-    /// # Errors
-    /// As [`job_item`].
     pub fn between(doing: &'static str, seen: &Job, next: &Job) -> Result<Self, PortError> {
         let next = Job { usage: seen.usage, revision: seen.revision, ..next.clone() };
         let (seen, next) = (job_item(doing, seen)?, job_item(doing, &next)?);
