@@ -56,9 +56,6 @@ pub enum ChunkEnd {
 
 impl ChunkProcessor {
     /// Processes and commits the chunk of a message, unless that has been done.
-    ///
-    /// # Errors
-    /// The chunk is to be delivered again.
     pub async fn process(
         &self,
         message: &ChunkMessage,

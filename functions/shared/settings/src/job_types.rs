@@ -15,9 +15,6 @@ crate::settings! {
 
 impl JobTypeSettings {
     /// The limits, parsed.
-    ///
-    /// # Errors
-    /// [`StartError::JobTypes`].
     pub fn limits(&self) -> Result<JobTypeLimits, StartError> {
         Ok(JobTypeLimits::parse(&self.json)?)
     }

@@ -130,9 +130,6 @@ pub fn variable(parameter: &str) -> String {
 }
 
 /// The value of the setting with this parameter. [`settings!`](crate::settings!) calls this.
-///
-/// # Errors
-/// [`StartError::Invalid`].
 pub fn read<T: Value>(parameter: &str, default: T) -> Result<T, StartError> {
     let name = variable(parameter);
     let value = std::env::var(&name).ok();

@@ -15,9 +15,6 @@ crate::settings! {
 
 impl OwnerPrioritySettings {
     /// The priorities, parsed.
-    ///
-    /// # Errors
-    /// [`StartError::OwnerPriorities`].
     pub fn priorities(&self) -> Result<OwnerPriorities, StartError> {
         Ok(OwnerPriorities::parse(&self.json)?)
     }

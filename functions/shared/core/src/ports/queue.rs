@@ -31,8 +31,5 @@ pub trait Queue<M: Grouped + Send + Sync>: Send + Sync {
 #[async_trait]
 pub trait Deliveries: Send + Sync {
     /// Makes the message of this receipt visible again after `by`, unless it is acknowledged before.
-    ///
-    /// # Errors
-    /// `Unavailable`: the message is delivered again after the visibility timeout of the queue.
     async fn postpone(&self, receipt: &str, by: Duration) -> Result<(), PortError>;
 }

@@ -75,9 +75,6 @@ impl BreakerSteps {
     }
 
     /// Reports a failed run to the breaker of its type, and pauses the job if the breaker is open.
-    ///
-    /// # Errors
-    /// `Unavailable`: the message is delivered again.
     pub async fn after_failure(&self, job: &Job, run: &FailedRun<'_>, error: &str) -> Result<Reported, PortError> {
         if self.is_off() {
             return Ok(Reported::Up);

@@ -105,9 +105,6 @@ impl ChunkCommitter {
 
     /// Takes the steps that follow these commits of one tally. The message is that of one of the chunks. If it has a window,
     /// it is that of all of them.
-    ///
-    /// # Errors
-    /// `Unavailable`: the message is to be delivered again.
     pub async fn follow(&self, message: &ChunkMessage, written: &CommitEnds) -> Result<(), PortError> {
         let Some(tally) = written.ends.last().map(|(_, committed)| committed.tally()) else { return Ok(()) };
         if written.won > 0 {

@@ -105,9 +105,6 @@ pub struct Seat<'a> {
 
 impl Seat<'_> {
     /// Commits the chunk with this mark and these counts, and takes the steps that follow.
-    ///
-    /// # Errors
-    /// As [`ChunkCommitter::commit`].
     pub async fn commit(&self, mark: Mark, counts: Counts) -> Result<Committed, PortError> {
         let committer = &self.commits.committer;
         if self.message.max_concurrency.is_some() {
