@@ -11,6 +11,7 @@ use rowmill_core::items::give_up::fail_rest;
 use rowmill_core::items::input::InputItem;
 use rowmill_core::model::checkpoint::{DEATHS_MAX, FAILURES_MAX, InFlight, Suspects};
 use rowmill_core::model::dead_letter::POISON;
+use rowmill_core::ports::BatchCall;
 use rowmill_core::ports::processor::{CostClass, ItemError, ItemOutcome};
 
 use crate::open_chunk::OpenChunk;
@@ -43,7 +44,8 @@ pub(crate) async fn run(chunk: &mut OpenChunk<'_>, run: &ChunkRun<'_>) -> Result
         let patience = run.time_limit + run.limits.margin / 2;
         let narrow = Suspects::after(chunk.progress.done, items);
         let beyond = chunk.suspects().and_then(|suspects| suspects.beyond);
-        match run.before(patience, run.process_isolated(&mut batch)).await {
+        let call = if batch.len() == 1 { BatchCall::Alone } else { BatchCall::Together };
+        match run.before(patience, run.process(&mut batch, call)).await {
             Some(Ok(results)) => {
                 for (item, result) in batch.iter().zip(results) {
                     chunk.add(item, result, run.limits.output_max_bytes);

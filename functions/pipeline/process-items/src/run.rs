@@ -161,7 +161,8 @@ impl ChunkRun<'_> {
             let rest = &mut items[progress.done as usize..];
             let batch_len = batch_len(rest, batch_items);
             let batch = &mut rest[..batch_len];
-            match self.in_time(self.process(batch)).await {
+            // A hanging item must not take the finished ones with it.
+            match self.before(self.time_limit, self.process(batch, BatchCall::Together)).await {
                 None => return Ok(Conclusion::HandOver),
                 Some(results) => {
                     for (item, result) in rest[..batch_len].iter().zip(results?) {
@@ -191,11 +192,6 @@ impl ChunkRun<'_> {
         self.prepared.processor.batch_items().min(at_once).max(1)
     }
 
-    /// The work's result, unless time is up first. A hanging item must not take the finished ones with it.
-    pub async fn in_time<T>(&self, work: impl Future<Output = T>) -> Option<T> {
-        self.before(self.time_limit, work).await
-    }
-
     /// The work's result, unless this time comes first.
     pub async fn before<T>(&self, limit: Timestamp, work: impl Future<Output = T>) -> Option<T> {
         let left = Duration::try_from(limit.duration_since(self.clock.now())).unwrap_or_default();
@@ -205,22 +201,9 @@ impl ChunkRun<'_> {
         }
     }
 
-    /// Processes items of an isolated chunk, like [`process`](Self::process), or one of them alone.
-    pub async fn process_isolated(
-        &self,
-        items: &mut [InputItem],
-    ) -> Result<Vec<Result<ItemOutcome, ItemError>>, RunError> {
-        let call = if items.len() == 1 { BatchCall::Alone } else { BatchCall::Together };
-        self.process_as(items, call).await
-    }
-
     /// Processes a batch and returns a result for each item. Takes the records of the items. Malformed items do not
     /// reach the processor.
-    pub async fn process(&self, batch: &mut [InputItem]) -> Result<Vec<Result<ItemOutcome, ItemError>>, RunError> {
-        self.process_as(batch, BatchCall::Together).await
-    }
-
-    async fn process_as(
+    pub async fn process(
         &self,
         batch: &mut [InputItem],
         call: BatchCall,
