@@ -1,8 +1,8 @@
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use jiff::Timestamp;
 use lru::LruCache;
+use parking_lot::Mutex;
 use rowmill_core::model::ids::{JobGuid, Owner};
 
 use crate::limits::{JOBS_REMEMBERED, PROGRESS_EVERY};
@@ -24,23 +24,19 @@ impl Default for Jobs {
 }
 
 impl Memory {
-    fn jobs(&self) -> MutexGuard<'_, Jobs> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Whose job it is, if that is known. An owner never changes.
     pub fn owner(&self, job: JobGuid) -> Option<Owner> {
-        self.jobs().owners.get(&job).cloned()
+        self.0.lock().owners.get(&job).cloned()
     }
 
     /// Keeps in mind whose job it is.
     pub fn keep_owner(&self, job: JobGuid, owner: Owner) {
-        self.jobs().owners.put(job, owner);
+        self.0.lock().owners.put(job, owner);
     }
 
     /// Wait before the next `progress` of a job.
     pub fn wait(&self, job: JobGuid, now: Timestamp) -> Duration {
-        let Some(told) = self.jobs().told.get(&job).copied() else { return Duration::ZERO };
+        let Some(told) = self.0.lock().told.get(&job).copied() else { return Duration::ZERO };
         // A clock that was set back must not make anybody wait longer.
         let since = Duration::try_from(now.duration_since(told)).unwrap_or(PROGRESS_EVERY);
         PROGRESS_EVERY.saturating_sub(since)
@@ -51,7 +47,7 @@ impl Memory {
     /// The seconds of a busy job follow each other without a gap, so that the time that a message takes does not add up: a
     /// job that changes all the time has one message in each.
     pub fn tell(&self, job: JobGuid, now: Timestamp) {
-        let mut jobs = self.jobs();
+        let mut jobs = self.0.lock();
         let next = jobs.told.get(&job).map(|told| *told + PROGRESS_EVERY);
         let now = next.filter(|next| *next <= now && now < *next + PROGRESS_EVERY).unwrap_or(now);
         jobs.told.put(job, now);

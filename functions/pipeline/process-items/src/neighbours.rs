@@ -7,10 +7,11 @@
 
 use std::collections::HashMap;
 use std::ops::Range;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use bytes::Bytes;
+use parking_lot::Mutex;
 use rowmill_core::items::input::{SHARED_READ_MAX_BYTES, follows};
 use rowmill_core::model::ids::JobGuid;
 use rowmill_core::model::messages::{ChunkMessage, DeliveryMode};
@@ -56,7 +57,7 @@ impl Neighbours {
     /// The read that this chunk shares with others. Each message gets it once: its bytes are freed when all who have
     /// got it have ended.
     pub(crate) fn take(&self, message: &ChunkMessage) -> Option<Arc<SharedRead>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(&place(message))
+        self.0.lock().remove(&place(message))
     }
 }
 

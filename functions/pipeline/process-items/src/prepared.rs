@@ -1,8 +1,9 @@
 //! Specs and processors, made once per process and job.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use lru::LruCache;
+use parking_lot::Mutex;
 use rowmill_core::job_types::JobTypes;
 use rowmill_core::model::ids::JobGuid;
 use rowmill_core::model::spec::Spec;
@@ -64,19 +65,15 @@ impl PreparedJobs {
     /// `NotFound`; `Invalid` if this process does not know the job type or rejects its params: the functions have
     /// different versions.
     pub async fn get(&self, job_guid: JobGuid) -> Result<Arc<Prepared>, PortError> {
-        let cell = Arc::clone(self.kept().get_or_insert(job_guid, Arc::default));
+        let cell = Arc::clone(self.kept.lock().get_or_insert(job_guid, Arc::default));
         let ready = cell.get_or_try_init(|| self.prepare(job_guid)).await?;
         self.drop_extra();
         Ok(Arc::clone(&ready.prepared))
     }
 
-    fn kept(&self) -> MutexGuard<'_, LruCache<JobGuid, Kept>> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Drops the jobs used longest ago until the others fit.
     fn drop_extra(&self) {
-        let mut kept = self.kept();
+        let mut kept = self.kept.lock();
         let bytes = |(_, kept): (&JobGuid, &Kept)| kept.get().map_or(0, |ready| ready.bytes);
         while kept.len() > 1 && (kept.len() > JOBS_KEPT || kept.iter().map(bytes).sum::<usize>() > BYTES_KEPT) {
             kept.pop_lru();

@@ -1,8 +1,8 @@
 //! Reports the runs of this process to the breakers of their job types.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
 
+use parking_lot::Mutex;
 use rowmill_core::model::breaker::FailedRun;
 use rowmill_core::model::lanes::JobTypeLimits;
 use rowmill_core::ports::PortError;
@@ -31,7 +31,7 @@ impl RunReports {
         if self.breaker.is_off() || prepared.spec.is_dry_run() {
             return;
         }
-        let mut good = self.good.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut good = self.good.lock();
         match good.get_mut(&prepared.spec.job_type) {
             Some(count) => *count = count.saturating_add(1),
             None => drop(good.insert(prepared.spec.job_type.clone(), 1)),
@@ -48,7 +48,7 @@ impl RunReports {
     ) -> Result<Option<Conclusion>, PortError> {
         let message = chunk.delivery.message;
         let job = chunk.delivery.watch.job(message.job_guid).await?;
-        let good = self.good.lock().unwrap_or_else(PoisonError::into_inner).remove(&job.job_type);
+        let good = self.good.lock().remove(&job.job_type);
         let run = FailedRun {
             job: message.job_guid,
             attempt: message.address.attempt,

@@ -4,9 +4,11 @@
 //! reason in the [`Watch`]. The reason takes precedence over the error that the stack returns.
 
 use std::io;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
 
 use crate::error::DecodeError;
 use crate::limits::Limits;
@@ -103,14 +105,14 @@ impl Watch {
 
     /// Stores the reason for stopping, unless there is one already, and returns an error for the stack of readers.
     pub(crate) fn fail(&self, reason: DecodeError) -> io::Error {
-        let mut failure = self.0.failure.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut failure = self.0.failure.lock();
         failure.get_or_insert(reason);
         io::Error::other("decoding was stopped")
     }
 
     /// Takes the stored reason, if there is one.
     pub(crate) fn take_failure(&self) -> Option<DecodeError> {
-        self.0.failure.lock().unwrap_or_else(PoisonError::into_inner).take()
+        self.0.failure.lock().take()
     }
 
     pub(crate) fn set_in_sink(&self, in_sink: bool) {

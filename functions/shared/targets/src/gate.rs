@@ -5,10 +5,11 @@
 //! [`UNANSWERED_MAX`] unanswered calls), a call fails immediately with a transient error. If the target sends a short `Retry-After`, the
 //! gate waits and repeats the call itself, so that the batch does not go back to the queue for a delay of a second.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use parking_lot::Mutex;
 use rowmill_core::ports::{Clock, Target, TargetError, TargetRequest};
 use tokio::sync::{Semaphore, SemaphorePermit};
 
@@ -55,18 +56,14 @@ impl Gate {
         self.target_permits.available_permits()
     }
 
-    fn state(&self) -> MutexGuard<'_, GateState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Waits for a permit, unless calls are blocked. Checks the state before the wait, because the wait can be long
     /// and pointless, and again after it.
     async fn permit(&self) -> Result<CallPermit<'_>, Blocked> {
-        let blocked = self.state().blocked(self.clock.now());
+        let blocked = self.state.lock().blocked(self.clock.now());
         blocked.map_or(Ok(()), Err)?;
         // Take the permit of the process last: a call that waits for its own host must not block calls to other hosts.
         let permits = [self.target_permits.acquire().await.ok(), self.process.0.acquire().await.ok()];
-        let admitted = self.state().admit(self.clock.now())?;
+        let admitted = self.state.lock().admit(self.clock.now())?;
         Ok(CallPermit { gate: self, is_probe: admitted == Admitted::Probe, _permits: permits })
     }
 }
@@ -83,7 +80,7 @@ impl CallPermit<'_> {
     /// Reports the result of the call. Returns the delay that the target asked for, if any.
     fn ended(mut self, result: &Result<Vec<u8>, TargetError>) -> Option<Duration> {
         self.is_probe = false;
-        let (mut state, now) = (self.gate.state(), self.gate.clock.now());
+        let (mut state, now) = (self.gate.state.lock(), self.gate.clock.now());
         match result {
             Err(TargetError::Unreachable { .. }) => state.not_answered(now),
             _ => state.answered(),
@@ -99,7 +96,7 @@ impl Drop for CallPermit<'_> {
     /// A probe that is dropped without a result was cancelled by its caller.
     fn drop(&mut self) {
         if self.is_probe {
-            self.gate.state().probe_abandoned();
+            self.gate.state.lock().probe_abandoned();
         }
     }
 }

@@ -9,12 +9,13 @@
 use std::future::poll_fn;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::pin::pin;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use futures::future::{Either, select};
+use parking_lot::Mutex;
 use rowmill_core::model::ids::JobGuid;
 use rowmill_core::model::spec::Spec;
 use rowmill_core::ports::patience;
@@ -212,7 +213,7 @@ impl Drop for AbandonOnDrop {
         }
         watch.is_abandoned.store(true, Ordering::Relaxed);
         watch.wake.notify_one();
-        ABANDONED.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::clone(watch));
+        ABANDONED.lock().push(Arc::clone(watch));
     }
 }
 
@@ -232,7 +233,7 @@ async fn held() -> Option<(JobGuid, u64)> {
     let until = Instant::now() + STUCK_AFTER;
     loop {
         {
-            let mut abandoned = ABANDONED.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut abandoned = ABANDONED.lock();
             abandoned.retain(|watch| !watch.has_ended());
             let has_waited = Instant::now() >= until;
             if let Some(watch) = abandoned.iter().find(|watch| has_waited || watch.is_stuck()) {

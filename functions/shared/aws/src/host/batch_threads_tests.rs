@@ -56,7 +56,7 @@ fn batch(job_guid: JobGuid, processor: &Arc<Scripted>) -> ItemBatch {
 
 /// True if an abandoned batch of this job still has a thread.
 fn has_thread(job_guid: JobGuid) -> bool {
-    ABANDONED.lock().unwrap().iter().any(|watch| watch.job_guid == job_guid && !watch.has_ended())
+    ABANDONED.lock().iter().any(|watch| watch.job_guid == job_guid && !watch.has_ended())
 }
 
 async fn until(condition: impl Fn() -> bool) {

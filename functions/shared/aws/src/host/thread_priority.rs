@@ -1,7 +1,6 @@
 //! The priority of a thread that runs a batch.
 
-use std::sync::{Mutex, PoisonError};
-
+use parking_lot::Mutex;
 use rustix::process::{Pid, setpriority_process};
 
 /// The niceness with the smallest share of the processor.
@@ -27,7 +26,7 @@ impl ThreadPriority {
 
     /// Gives the thread the smallest share of the processor, for as long as it lives.
     pub(crate) fn lower(&self) {
-        let mut thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut thread = self.thread.lock();
         if let Some(id) = thread.take()
             && let Err(error) = setpriority_process(Some(id), LOWEST)
         {
@@ -36,7 +35,7 @@ impl ThreadPriority {
     }
 
     fn set(&self, thread: Option<Pid>) {
-        *self.thread.lock().unwrap_or_else(PoisonError::into_inner) = thread;
+        *self.thread.lock() = thread;
     }
 }
 

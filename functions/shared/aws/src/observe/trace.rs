@@ -8,10 +8,11 @@
 use std::collections::BTreeSet;
 use std::fmt::{self, Display};
 use std::num::NonZeroUsize;
-use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
+use std::sync::LazyLock;
 
 use lambda_http::http::HeaderMap;
 use lru::LruCache;
+use parking_lot::Mutex;
 use rowmill_core::model::ids::JobGuid;
 use tokio::task::futures::TaskLocalFuture;
 
@@ -98,13 +99,9 @@ struct Known {
 static KNOWN: LazyLock<Mutex<Known>> =
     LazyLock::new(|| Mutex::new(Known { by_job: LruCache::new(JOBS_REMEMBERED), touched: BTreeSet::new() }));
 
-fn known() -> MutexGuard<'static, Known> {
-    KNOWN.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 /// Remembers the trace of a job.
 pub fn learn(job: JobGuid, trace: TraceId) {
-    let mut known = known();
+    let mut known = KNOWN.lock();
     if known.touched.len() < TOUCHED_MAX {
         known.touched.insert(trace.clone());
     }
@@ -113,12 +110,12 @@ pub fn learn(job: JobGuid, trace: TraceId) {
 
 /// The trace of a job, by the name of the job, if this process knows it.
 pub fn of_job(job: &str) -> Option<TraceId> {
-    known().by_job.get(job).cloned()
+    KNOWN.lock().by_job.get(job).cloned()
 }
 
 /// The traces of the jobs that were read or created since the last call, at most 20.
 pub fn take_touched() -> Vec<TraceId> {
-    std::mem::take(&mut known().touched).into_iter().collect()
+    std::mem::take(&mut KNOWN.lock().touched).into_iter().collect()
 }
 
 #[cfg(test)]

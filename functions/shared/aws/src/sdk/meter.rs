@@ -4,7 +4,6 @@
 //! all invocations is always exact, and the share of each is exact if the process serves one invocation at a time.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
 
 use aws_sdk_dynamodb::operation::batch_execute_statement::{BatchExecuteStatementInput, BatchExecuteStatementOutput};
 use aws_sdk_dynamodb::operation::batch_get_item::{BatchGetItemInput, BatchGetItemOutput};
@@ -23,6 +22,7 @@ use aws_smithy_runtime_api::client::interceptors::{Intercept, dyn_dispatch_hint}
 use aws_smithy_runtime_api::client::orchestrator::Metadata;
 use aws_smithy_runtime_api::client::runtime_components::RuntimeComponents;
 use aws_smithy_types::config_bag::ConfigBag;
+use parking_lot::Mutex;
 use rowmill_api::cost::{Capacity, Usage};
 use serde::Serialize;
 
@@ -83,7 +83,7 @@ static TAKEN: Mutex<(Usage, u64, u64)> = Mutex::new((Usage::NONE, 0, 0));
 /// Takes the sums of this process since the last call.
 pub fn take() -> Used {
     let now = (counted(), EVENTBRIDGE.load(Ordering::Relaxed), S3.load(Ordering::Relaxed));
-    let before = std::mem::replace(&mut *TAKEN.lock().unwrap_or_else(PoisonError::into_inner), now);
+    let before = std::mem::replace(&mut *TAKEN.lock(), now);
     let used = now.0.without(before.0);
     Used {
         requests: Requests {

@@ -7,9 +7,10 @@
 //! A write cannot contain what comes after it. So each pays *ahead* for itself and what certainly follows it, and the next write
 //! pays so much less. What a process has used after its last write is lost when it ends.
 
-use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
+use std::sync::LazyLock;
 use std::time::{Duration, Instant};
 
+use parking_lot::Mutex;
 use rowmill_api::cost::Usage;
 
 use crate::sdk::meter;
@@ -42,7 +43,7 @@ impl UsageShares {
 
     /// Takes all that was used since the last call and was not paid for ahead, and pays for this `ahead`.
     pub fn take(&self, ahead: Usage) -> Usage {
-        let mut open = self.lock();
+        let mut open = self.open.lock();
         let counted = (self.counted)();
         let new = counted.without(open.seen);
         let due = new.without(open.ahead);
@@ -54,24 +55,20 @@ impl UsageShares {
     /// Gives back a share, because its write was not applied. The next share contains it, without `later`: what was paid ahead
     /// and does not follow.
     pub fn give_back(&self, share: Usage, later: Usage) {
-        let mut open = self.lock();
+        let mut open = self.open.lock();
         open.returned += share.without(later);
         open.ahead = open.ahead.without(later);
     }
 
     /// Drops what was used so far: the next shares are for work that has nothing to do with it.
     pub fn drop_open(&self) {
-        *self.lock() = Open { seen: (self.counted)(), returned: Usage::NONE, ahead: Usage::NONE };
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Open> {
-        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+        *self.open.lock() = Open { seen: (self.counted)(), returned: Usage::NONE, ahead: Usage::NONE };
     }
 }
 
 /// All that this process has used.
 fn of_process() -> Usage {
-    let (lambda_requests, time) = lock_invocations().sums();
+    let (lambda_requests, time) = INVOCATIONS.lock().sums();
     let lambda_mb_ms = u64::try_from(time.as_micros()).unwrap_or(u64::MAX).saturating_mul(*MEMORY_MB) / 1000;
     Usage { lambda_requests, lambda_mb_ms, ..meter::counted() }
 }
@@ -95,10 +92,6 @@ struct Invocations {
 static INVOCATIONS: Mutex<Invocations> =
     Mutex::new(Invocations { begun: 0, open: 0, since: None, past: Duration::ZERO });
 
-fn lock_invocations() -> MutexGuard<'static, Invocations> {
-    INVOCATIONS.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 impl Invocations {
     fn begin(&mut self, now: Instant) {
         self.begun += 1;
@@ -120,11 +113,11 @@ impl Invocations {
 }
 
 pub(crate) fn begin_invocation() {
-    lock_invocations().begin(Instant::now());
+    INVOCATIONS.lock().begin(Instant::now());
 }
 
 pub(crate) fn end_invocation() {
-    lock_invocations().end(Instant::now());
+    INVOCATIONS.lock().end(Instant::now());
 }
 
 #[cfg(test)]

@@ -1,11 +1,12 @@
 //! Callers that an operator has blocked.
 
 use std::num::NonZeroUsize;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
 use lru::LruCache;
+use parking_lot::Mutex;
 use rowmill_api::blocks::Principal;
 
 use crate::ports::{Block, Blocks, Clock, PortResult};
@@ -32,12 +33,12 @@ impl BlockCheck {
     /// The block of this principal, if it is blocked.
     pub async fn block(&self, principal: &Principal) -> PortResult<Option<Block>> {
         let now = self.clock.now();
-        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner).get(principal).cloned();
+        let known = self.known.lock().get(principal).cloned();
         if let Some((_, block)) = known.filter(|(until, _)| *until > now) {
             return Ok(block);
         }
         let block = self.blocks.block(principal).await?;
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.known.lock();
         known.put(principal.clone(), (now + REMEMBERED_FOR, block.clone()));
         Ok(block)
     }

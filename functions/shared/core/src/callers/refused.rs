@@ -1,10 +1,11 @@
 //! Remembers callers that have reached their limit, so that a flood of requests does not write to the store.
 
 use std::num::NonZeroUsize;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use lru::LruCache;
+use parking_lot::Mutex;
 use rowmill_api::blocks::Principal;
 
 use crate::model::request_limits::{RequestLimits, RequestsCounted};
@@ -25,17 +26,13 @@ impl RefusalMemory {
     pub fn new(store: Arc<dyn RequestCounts>) -> Self {
         Self { store, full: Mutex::new(LruCache::new(REMEMBERED_MAX)) }
     }
-
-    fn full(&self) -> MutexGuard<'_, LruCache<(Principal, String), (i64, RequestsCounted)>> {
-        self.full.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 #[async_trait]
 impl RequestCounts for RefusalMemory {
     async fn count(&self, request: &RequestToCount, limits: RequestLimits) -> Result<Counted, PortError> {
         let key = (request.principal.clone(), request.operation.clone());
-        let known = self.full().get(&key).copied();
+        let known = self.full.lock().get(&key).copied();
         if let Some((number, counted)) = known
             && limits.reached(counted).is_some_and(|window| window.number(request.at) == number)
         {
@@ -45,7 +42,7 @@ impl RequestCounts for RefusalMemory {
         if let Counted::No(counted) = answer
             && let Some(window) = limits.reached(counted)
         {
-            self.full().put(key, (window.number(request.at), counted));
+            self.full.lock().put(key, (window.number(request.at), counted));
         }
         Ok(answer)
     }

@@ -2,8 +2,10 @@
 
 use std::io::{Read, Seek, SeekFrom};
 use std::ops::Range;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, PoisonError};
+
+use parking_lot::Mutex;
 
 use crate::source::Source;
 use crate::watch::Watch;
@@ -26,7 +28,7 @@ impl<R: Read + Seek> File<R> {
 
     /// Reads the bytes of this range, which must be in the file.
     pub(super) fn read(&self, range: Range<u64>) -> std::io::Result<Vec<u8>> {
-        let mut source = self.source.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut source = self.source.lock();
         let mut bytes = vec![0; (range.end - range.start) as usize];
         source.seek(SeekFrom::Start(range.start))?;
         source.read_exact(&mut bytes)?;

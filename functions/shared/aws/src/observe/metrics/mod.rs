@@ -12,10 +12,10 @@
 mod register;
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use jiff::Timestamp;
+use parking_lot::Mutex;
 use rowmill_api::problem::ProblemCode;
 use rowmill_api::routes::Operation;
 use serde_json::{Map, Value, json};
@@ -101,13 +101,9 @@ impl Measured {
     }
 }
 
-fn open() -> MutexGuard<'static, Measured> {
-    OPEN.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 /// Adds to a metric. A zero is written, too: it shows that there was nothing to count.
 pub fn add(metric: Metric, count: u64) {
-    open().add(metric, count);
+    OPEN.lock().add(metric, count);
 }
 
 /// Adds to a metric if there is something to count.
@@ -124,7 +120,7 @@ pub fn count_at_once(metric: Metric) {
 }
 
 pub fn time(metric: Metric, took: Duration) {
-    let mut open = open();
+    let mut open = OPEN.lock();
     // Milliseconds are enough, and a whole number of them has a short text.
     open.seconds.entry(metric).or_default().push((took.as_secs_f64() * 1000.0).round() / 1000.0);
     let is_full = open.is_full();
@@ -136,12 +132,12 @@ pub fn time(metric: Metric, took: Duration) {
 
 /// Counts a request that was answered with this problem code.
 pub fn refused(operation: Operation, code: &'static str) {
-    open().refuse(operation, code);
+    OPEN.lock().refuse(operation, code);
 }
 
 /// Writes what was measured since the last call as one line on standard output, if anything was.
 pub fn write() {
-    let measured = std::mem::replace(&mut *open(), Measured::new());
+    let measured = std::mem::replace(&mut *OPEN.lock(), Measured::new());
     let lambda_name = std::env::var("AWS_LAMBDA_FUNCTION_NAME").unwrap_or_default();
     let function = telemetry::function_name();
     if let Some(line) = measured.line(stack_of(&lambda_name, function), function, Timestamp::now()) {

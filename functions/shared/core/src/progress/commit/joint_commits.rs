@@ -6,12 +6,12 @@
 
 use std::collections::HashMap;
 use std::future::poll_fn;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::Poll;
 use std::time::Duration;
 
 use futures::channel::oneshot;
 use futures::future::{Either, select};
+use parking_lot::Mutex;
 
 use super::committer::ChunkCommitter;
 use crate::model::ids::JobGuid;
@@ -61,10 +61,6 @@ impl JointCommits {
     /// The seat of one of the messages. Its holder may commit the message's chunk, or leave without a commit.
     pub const fn seat<'a>(&'a self, message: &'a ChunkMessage) -> Seat<'a> {
         Seat { commits: self, message, has_asked: Mutex::new(false) }
-    }
-
-    fn groups(&self) -> MutexGuard<'_, HashMap<TallyPlace, Group>> {
-        self.groups.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Writes this commit and those of the others that wait. If the steps that follow fail, the next delivery of this message
@@ -130,7 +126,7 @@ impl Seat<'_> {
     /// Asks for the commit. Returns whether nobody is left to wait for.
     fn ask(&self, waiting: Waiting) -> bool {
         self.leave();
-        let mut groups = self.commits.groups();
+        let mut groups = self.commits.groups.lock();
         let group = groups.entry(place_of(self.message)).or_default();
         group.waiting.push(waiting);
         group.open == 0
@@ -138,7 +134,7 @@ impl Seat<'_> {
 
     /// Takes all that wait with this commit, without the commit itself. `None` if it has been taken.
     fn take(&self, own: &Commit) -> Option<Vec<Waiting>> {
-        let mut groups = self.commits.groups();
+        let mut groups = self.commits.groups.lock();
         let waiting = &mut groups.get_mut(&place_of(self.message))?.waiting;
         let place = waiting.iter().position(|other| other.commit == *own)?;
         waiting.remove(place);
@@ -147,9 +143,9 @@ impl Seat<'_> {
 
     /// Nobody need wait for this chunk any more.
     fn leave(&self) {
-        let mut has_asked = self.has_asked.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut has_asked = self.has_asked.lock();
         if !std::mem::replace(&mut *has_asked, true)
-            && let Some(group) = self.commits.groups().get_mut(&place_of(self.message))
+            && let Some(group) = self.commits.groups.lock().get_mut(&place_of(self.message))
         {
             group.open = group.open.saturating_sub(1);
         }
