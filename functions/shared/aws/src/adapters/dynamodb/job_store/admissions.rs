@@ -4,15 +4,14 @@ use jiff::Timestamp;
 use rowmill_api::cost::Usage;
 use rowmill_core::model::ids::{JobGuid, Owner};
 use rowmill_core::model::job::Job;
-use rowmill_core::ports::{Admissions, Ceilings, CreateError, Created, Dedupe, Full, Idempotency, NewJob, PortError};
-use serde::de::DeserializeOwned;
+use rowmill_core::ports::{Admissions, Ceilings, CreateError, Created, Full, NewJob, PortError};
 use serde::{Deserialize, Serialize};
 
 use super::DynamoDbJobStore;
 use super::job_row::{add_trace, job_item};
 use super::slots::{Shards, TRIES};
 use super::spec_row::put_spec;
-use crate::adapters::dynamodb::attributes::{Item, expiry_seconds, from_item, number, text, to_item};
+use crate::adapters::dynamodb::attributes::{expiry_seconds, from_item, number, text, to_item};
 use crate::adapters::dynamodb::errors::port_error;
 use crate::adapters::dynamodb::transact::{Transacted, condition_failed, transact};
 use crate::observe::metrics::{self, Metric};
@@ -20,22 +19,15 @@ use crate::sdk::retry::Backoff;
 
 const DOING: &str = "creating the job";
 
-/// The row of an idempotency key in the admission table.
+/// The row of an idempotency key or a dedupe key in the admission table.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct RememberedRow {
+struct KeyRow {
     scope: String,
     job_id: JobGuid,
+    /// That of the request; empty, and no attribute, for a dedupe key.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     fingerprint: String,
-    expires_at: i64,
-}
-
-/// The row of a dedupe key in the admission table.
-#[derive(Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct DedupeRow {
-    scope: String,
-    job_id: JobGuid,
     expires_at: i64,
 }
 
@@ -58,7 +50,7 @@ fn dedupe_scope(owner: &Owner, key: &str) -> String {
 #[async_trait]
 impl Admissions for DynamoDbJobStore {
     async fn create(&self, new: &NewJob) -> Result<Created, CreateError> {
-        let mut shards = Shards::first(new.job.job_guid, new.ceilings);
+        let (owner, mut shards) = (&new.job.owner, Shards::first(new.job.job_guid, new.ceilings));
         // Job, spec, three counters and the keys; then the message to the splitter.
         let rows = 5 + u64::from(new.idempotency.is_some()) + u64::from(new.dedupe.is_some());
         let ahead = Usage::of_transaction(rows).with_sends(1);
@@ -68,10 +60,12 @@ impl Admissions for DynamoDbJobStore {
             let mut items = vec![self.put_job(new, shards, usage)?, put_spec(DOING, &self.jobs_table, &new.spec)?];
             items.extend(self.take_slots(DOING, &new.job, new.ceilings, shards)?);
             if let Some(wanted) = &new.idempotency {
-                items.push(self.remember(&new.job, wanted)?);
+                let (scope, fingerprint) = (remembered_scope(owner, &wanted.key), wanted.fingerprint.clone());
+                items.push(self.put_key(&new.job, scope, fingerprint, wanted.expires_at, None)?);
             }
             if let Some(wanted) = &new.dedupe {
-                items.push(self.take_dedupe_key(&new.job, wanted)?);
+                let scope = dedupe_scope(owner, &wanted.key);
+                items.push(self.put_key(&new.job, scope, String::new(), wanted.expires_at, wanted.replaces)?);
             }
             let request = self.client.transact_write_items().set_transact_items(Some(items));
             // The token makes a request that is repeated after a lost reply the same transaction to DynamoDB.
@@ -106,14 +100,14 @@ impl Admissions for DynamoDbJobStore {
         key: &str,
         now: Timestamp,
     ) -> Result<Option<(JobGuid, String)>, PortError> {
-        let row = self.remembered_row("looking for the idempotency key", owner, key).await?;
+        let row = self.key_row("looking for the idempotency key", remembered_scope(owner, key)).await?;
         // DynamoDB deletes expired rows up to days late.
         let row = row.filter(|row| row.expires_at > now.as_second());
         Ok(row.map(|row| (row.job_id, row.fingerprint)))
     }
 
     async fn deduped(&self, owner: &Owner, key: &str, now: Timestamp) -> Result<Option<JobGuid>, PortError> {
-        let row: Option<DedupeRow> = self.admission_row("looking for the dedupe key", dedupe_scope(owner, key)).await?;
+        let row = self.key_row("looking for the dedupe key", dedupe_scope(owner, key)).await?;
         Ok(row.filter(|row| row.expires_at > now.as_second()).map(|row| row.job_id))
     }
 }
@@ -134,70 +128,35 @@ impl DynamoDbJobStore {
             return Ok(Refusal::Created(Created::New));
         }
         if let (true, Some(wanted)) = (failed(5), &new.idempotency) {
-            let there = reasons.get(5).and_then(|reason| reason.item.clone());
-            return self.before(&new.job, wanted, there).await.map(Refusal::Created);
+            let there = self.holder(remembered_scope(&new.job.owner, &wanted.key), &reasons[5]).await?;
+            return match there.fingerprint == wanted.fingerprint {
+                true if there.job_id == new.job.job_guid => Ok(Refusal::Created(Created::New)),
+                true => Ok(Refusal::Created(Created::Before(there.job_id))),
+                false => Err(CreateError::KeyReused),
+            };
         }
         let place = 5 + usize::from(new.idempotency.is_some());
         if let (true, Some(wanted)) = (failed(place), &new.dedupe) {
-            let there = reasons.get(place).and_then(|reason| reason.item.clone());
-            return self.same(&new.job, wanted, there).await.map(Refusal::Created);
+            let there = self.holder(dedupe_scope(&new.job.owner, &wanted.key), &reasons[place]).await?;
+            // Another job has it, or this one after a lost reply.
+            let is_ours = there.job_id == new.job.job_guid;
+            return Ok(Refusal::Created(if is_ours { Created::New } else { Created::Same(there.job_id) }));
         }
         let of_slots = reasons.get(2..5).unwrap_or_default();
         let others = self.other_shards(DOING, &new.job, new.ceilings, of_slots, shards, is_last).await?;
         others.map(Refusal::TryIn).map_err(CreateError::Full)
     }
 
-    /// The answer for an idempotency key that is taken.
-    async fn before(&self, job: &Job, wanted: &Idempotency, there: Option<Item>) -> Result<Created, CreateError> {
-        let there = match there {
-            Some(item) => from_item::<RememberedRow>(DOING, item)?,
-            None => {
-                let row = self.remembered_row(DOING, &job.owner, &wanted.key).await?;
-                row.ok_or_else(|| {
-                    PortError::unavailable(
-                        DOING,
-                        "the row of the idempotency key disappeared after the conflict with it",
-                    )
-                })?
-            }
+    /// The row of a key that is taken.
+    async fn holder(&self, scope: String, refused: &CancellationReason) -> Result<KeyRow, PortError> {
+        let row = match &refused.item {
+            Some(item) => Some(from_item(DOING, item.clone())?),
+            None => self.key_row(DOING, scope).await?,
         };
-        match there.fingerprint == wanted.fingerprint {
-            true if there.job_id == job.job_guid => Ok(Created::New),
-            true => Ok(Created::Before(there.job_id)),
-            false => Err(CreateError::KeyReused),
-        }
+        row.ok_or_else(|| PortError::unavailable(DOING, "the row of the key disappeared after the conflict with it"))
     }
 
-    /// The answer for a dedupe key that another job has, or this one after a lost reply.
-    async fn same(&self, job: &Job, wanted: &Dedupe, there: Option<Item>) -> Result<Created, CreateError> {
-        let there: Option<DedupeRow> = match there {
-            Some(item) => Some(from_item(DOING, item)?),
-            None => self.admission_row(DOING, dedupe_scope(&job.owner, &wanted.key)).await?,
-        };
-        match there {
-            Some(row) if row.job_id == job.job_guid => Ok(Created::New),
-            Some(row) => Ok(Created::Same(row.job_id)),
-            None => {
-                Err(PortError::unavailable(DOING, "the row of the dedupe key disappeared after the conflict with it")
-                    .into())
-            }
-        }
-    }
-
-    async fn remembered_row(
-        &self,
-        doing: &'static str,
-        owner: &Owner,
-        key: &str,
-    ) -> Result<Option<RememberedRow>, PortError> {
-        self.admission_row(doing, remembered_scope(owner, key)).await
-    }
-
-    async fn admission_row<R: DeserializeOwned>(
-        &self,
-        doing: &'static str,
-        scope: String,
-    ) -> Result<Option<R>, PortError> {
+    async fn key_row(&self, doing: &'static str, scope: String) -> Result<Option<KeyRow>, PortError> {
         let request = self.client.get_item().table_name(self.admission_table(doing)?).consistent_read(true);
         let output = request.key("scope", text(scope)).send().await;
         let item = output.map_err(|error| port_error(doing, error))?.item;
@@ -213,30 +172,19 @@ impl DynamoDbJobStore {
         Ok(TransactWriteItem::builder().put(put.map_err(|error| PortError::invalid(DOING, error))?).build())
     }
 
-    fn remember(&self, job: &Job, wanted: &Idempotency) -> Result<TransactWriteItem, PortError> {
-        let row = RememberedRow {
-            scope: remembered_scope(&job.owner, &wanted.key),
-            job_id: job.job_guid,
-            fingerprint: wanted.fingerprint.clone(),
-            expires_at: expiry_seconds(wanted.expires_at),
-        };
-        self.put_if_expired(job, to_item(DOING, &row)?, None)
-    }
-
-    fn take_dedupe_key(&self, job: &Job, wanted: &Dedupe) -> Result<TransactWriteItem, PortError> {
-        let row = DedupeRow {
-            scope: dedupe_scope(&job.owner, &wanted.key),
-            job_id: job.job_guid,
-            expires_at: expiry_seconds(wanted.expires_at),
-        };
-        self.put_if_expired(job, to_item(DOING, &row)?, wanted.replaces)
-    }
-
-    /// Puts a row of the admission table if there is none, if the one there has expired, or if it names the job to replace.
-    fn put_if_expired(&self, job: &Job, row: Item, replaces: Option<JobGuid>) -> Result<TransactWriteItem, PortError> {
+    /// Puts the row of a key if there is none, if the one there has expired, or if it names the job to replace.
+    fn put_key(
+        &self,
+        job: &Job,
+        scope: String,
+        fingerprint: String,
+        expires_at: Timestamp,
+        replaces: Option<JobGuid>,
+    ) -> Result<TransactWriteItem, PortError> {
+        let row = KeyRow { scope, job_id: job.job_guid, fingerprint, expires_at: expiry_seconds(expires_at) };
         let mut put = Put::builder()
             .table_name(self.admission_table(DOING)?)
-            .set_item(Some(row))
+            .set_item(Some(to_item(DOING, &row)?))
             .expression_attribute_names("#scope", "scope")
             .expression_attribute_names("#expiresAt", "expiresAt")
             .expression_attribute_values(":now", number(job.created_at.as_second()))
