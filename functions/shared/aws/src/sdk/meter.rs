@@ -97,26 +97,11 @@ pub fn take() -> Used {
     }
 }
 
-fn add_units(halves: &AtomicU64, units: f64) {
+/// Adds what one answer says it cost: of one table, or of several.
+fn add_units<'a>(halves: &AtomicU64, consumed: impl IntoIterator<Item = &'a ConsumedCapacity>) {
+    let units: f64 = consumed.into_iter().filter_map(|consumed| consumed.capacity_units).sum();
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a small number, not below zero")]
     halves.fetch_add((units.max(0.0) * 2.0).round() as u64, Ordering::Relaxed);
-}
-
-/// Consumed capacity in one answer: of one table, or of several.
-trait Charged {
-    fn units(&self) -> f64;
-}
-
-impl Charged for ConsumedCapacity {
-    fn units(&self) -> f64 {
-        self.capacity_units.unwrap_or_default()
-    }
-}
-
-impl Charged for Vec<ConsumedCapacity> {
-    fn units(&self) -> f64 {
-        self.iter().map(Charged::units).sum()
-    }
 }
 
 /// Counts the requests of one service's client, and asks DynamoDB for the capacity of each, which is free.
@@ -224,7 +209,7 @@ fn note_what_it_cost(output: &Output) {
     macro_rules! note {
         ($($output:ty => $halves:ident),+ $(,)?) => {
             $(if let Some(output) = output.downcast_ref::<$output>() {
-                add_units(&$halves, output.consumed_capacity.as_ref().map_or(0.0, Charged::units));
+                add_units(&$halves, output.consumed_capacity());
                 return;
             })+
         };
