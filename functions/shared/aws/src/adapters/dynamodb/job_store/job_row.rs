@@ -12,7 +12,7 @@ use serde_json::{Map, Value};
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::attribute;
-use crate::adapters::dynamodb::attributes::{Item, from_item, number, text, to_item};
+use crate::adapters::dynamodb::attributes::{Item, number, text, to_item};
 use crate::observe::trace::{self, TraceId};
 
 /// The sort key of the job row.
@@ -197,16 +197,9 @@ pub fn add_trace(item: &mut Item, job: &Job) {
     learn(job, Some(trace));
 }
 
-/// Decodes a job row.
-///
-/// # Errors
-/// `Invalid` if it is not a job row, or its attributes contradict each other.
+/// Decodes a job row, as [`job_of_image`].
 pub fn job_of(doing: &'static str, item: Item) -> Result<Job, PortError> {
-    let trace = item.get(TRACE).and_then(|trace| trace.as_s().ok()).and_then(|trace| TraceId::of_digits(trace));
-    let stored: Stored = from_item(doing, item)?;
-    let job = stored.job().map_err(|error| PortError::invalid(doing, error))?;
-    learn(&job, trace);
-    Ok(job)
+    job_of_image(doing, item.into())
 }
 
 /// Decodes a job row from a stream record.
