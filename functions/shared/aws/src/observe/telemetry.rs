@@ -114,26 +114,16 @@ impl Fields {
     }
 }
 
+macro_rules! put_as_is {
+    ($($record:ident: $value:ty),+) => {
+        $(fn $record(&mut self, field: &Field, value: $value) {
+            self.put(field.name(), value);
+        })+
+    };
+}
+
 impl Visit for Fields {
-    fn record_f64(&mut self, field: &Field, value: f64) {
-        self.put(field.name(), value);
-    }
-
-    fn record_i64(&mut self, field: &Field, value: i64) {
-        self.put(field.name(), value);
-    }
-
-    fn record_u64(&mut self, field: &Field, value: u64) {
-        self.put(field.name(), value);
-    }
-
-    fn record_bool(&mut self, field: &Field, value: bool) {
-        self.put(field.name(), value);
-    }
-
-    fn record_str(&mut self, field: &Field, value: &str) {
-        self.put(field.name(), value);
-    }
+    put_as_is! { record_f64: f64, record_i64: i64, record_u64: u64, record_bool: bool, record_str: &str }
 
     fn record_error(&mut self, field: &Field, value: &(dyn Error + 'static)) {
         self.put(field.name(), causes(value));

@@ -149,32 +149,18 @@ impl Prioritized for ChunkMessage {
     }
 }
 
-impl Grouped for SplitMessage {
-    fn owner(&self) -> &Owner {
-        &self.owner
-    }
+macro_rules! grouped {
+    ($($message:ty),+) => {
+        $(impl Grouped for $message {
+            fn owner(&self) -> &Owner {
+                &self.owner
+            }
 
-    fn job_guid(&self) -> JobGuid {
-        self.job_guid
-    }
+            fn job_guid(&self) -> JobGuid {
+                self.job_guid
+            }
+        })+
+    };
 }
 
-impl Grouped for ChunkMessage {
-    fn owner(&self) -> &Owner {
-        &self.owner
-    }
-
-    fn job_guid(&self) -> JobGuid {
-        self.job_guid
-    }
-}
-
-impl Grouped for CompletionMessage {
-    fn owner(&self) -> &Owner {
-        &self.owner
-    }
-
-    fn job_guid(&self) -> JobGuid {
-        self.job_guid
-    }
-}
+grouped!(SplitMessage, ChunkMessage, CompletionMessage);
