@@ -51,14 +51,12 @@ pub struct ObjectHead {
 /// The minimum size of a part in bytes, except for the last part (a limit of S3).
 pub const PART_MIN_BYTES: usize = 5 * 1024 * 1024;
 
-/// Presigned requests: transfers between a client and the bucket that bypass the functions.
+/// Presigned requests: transfers between a client and the bucket that bypass the functions. Without credentials to sign with,
+/// all fail with `Unavailable`.
 #[async_trait]
 pub trait DirectTransfers: Send + Sync {
     /// Presigns a request that stores one object of exactly this length, and with this SHA-256 if one is given. It is
     /// refused (412) if the object exists, so that nobody can replace a stored file with it.
-    ///
-    /// # Errors
-    /// `Unavailable` without credentials to sign with.
     async fn presign_put(
         &self,
         key: &str,
@@ -69,9 +67,6 @@ pub trait DirectTransfers: Send + Sync {
     ) -> Result<PresignedRequest, PortError>;
 
     /// Presigns a request that reads an object. Browsers save it under `file_name`.
-    ///
-    /// # Errors
-    /// `Unavailable` without credentials to sign with.
     async fn presign_get(
         &self,
         key: &str,
@@ -81,9 +76,6 @@ pub trait DirectTransfers: Send + Sync {
     ) -> Result<PresignedRequest, PortError>;
 
     /// Presigns a request that stores one part of exactly this length. Parts are numbered from 1.
-    ///
-    /// # Errors
-    /// `Unavailable` without credentials to sign with.
     async fn presign_part(
         &self,
         key: &str,
@@ -94,7 +86,8 @@ pub trait DirectTransfers: Send + Sync {
     ) -> Result<PresignedRequest, PortError>;
 }
 
-/// Multipart uploads: objects that are too long for one request, or whose content is produced step by step.
+/// Multipart uploads: objects that are too long for one request, or whose content is produced step by step. All methods
+/// but the first fail with `NotFound` once the upload was completed or aborted.
 #[async_trait]
 pub trait MultipartObjects: Send + Sync {
     /// Begins a multipart upload and returns its identifier.
@@ -102,29 +95,20 @@ pub trait MultipartObjects: Send + Sync {
 
     /// Stores a part. Every part except the last must have at least [`PART_MIN_BYTES`]. Parts are numbered from 1; a part
     /// with a number that exists replaces the stored one.
-    ///
-    /// # Errors
-    /// `NotFound` if the upload was completed or aborted.
     async fn put_part(&self, key: &str, multipart: &str, number: u32, bytes: Bytes) -> Result<UploadedPart, PortError>;
 
     /// Lists the parts stored so far, in order.
-    ///
-    /// # Errors
-    /// `NotFound` if the upload was completed or aborted.
     async fn parts(&self, key: &str, multipart: &str) -> Result<Vec<UploadedPart>, PortError>;
 
     /// Completes the upload: these parts become one object.
     ///
     /// # Errors
-    /// `NotFound` if the upload was completed or aborted; `Changed` if one of the parts was replaced since, or is not
+    /// `Changed` if one of the parts was replaced since, or is not
     /// stored. The S3 server of the adapter tests does not compare entity tags.
     async fn complete_multipart(&self, key: &str, multipart: &str, parts: &[UploadedPart]) -> Result<(), PortError>;
 
     /// Aborts the upload: its parts are deleted. A part that is being sent at the same time may survive; then
     /// [`parts`](Self::parts) lists it, and the upload must be aborted again.
-    ///
-    /// # Errors
-    /// `NotFound` if the upload was completed or aborted.
     async fn abort_multipart(&self, key: &str, multipart: &str) -> Result<(), PortError>;
 }
 
