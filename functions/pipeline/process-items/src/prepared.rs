@@ -36,14 +36,8 @@ impl Prepared {
     }
 }
 
-/// A job that is kept. Its first caller prepares it, and the others wait for that.
-type Kept = Arc<OnceCell<Ready>>;
-
-/// A prepared job, and what it takes in memory.
-struct Ready {
-    prepared: Arc<Prepared>,
-    bytes: usize,
-}
+/// A job that is kept, with its bytes in memory. Its first caller prepares it, and the others wait for that.
+type Kept = Arc<OnceCell<(Arc<Prepared>, usize)>>;
 
 pub struct PreparedJobs {
     jobs: Arc<dyn JobStore>,
@@ -66,21 +60,21 @@ impl PreparedJobs {
     /// different versions.
     pub async fn get(&self, job_guid: JobGuid) -> Result<Arc<Prepared>, PortError> {
         let cell = Arc::clone(self.kept.lock().get_or_insert(job_guid, Arc::default));
-        let ready = cell.get_or_try_init(|| self.prepare(job_guid)).await?;
+        let (prepared, _) = cell.get_or_try_init(|| self.prepare(job_guid)).await?;
         self.drop_extra();
-        Ok(Arc::clone(&ready.prepared))
+        Ok(Arc::clone(prepared))
     }
 
     /// Drops the jobs used longest ago until the others fit.
     fn drop_extra(&self) {
         let mut kept = self.kept.lock();
-        let bytes = |(_, kept): (&JobGuid, &Kept)| kept.get().map_or(0, |ready| ready.bytes);
+        let bytes = |(_, kept): (&JobGuid, &Kept)| kept.get().map_or(0, |(_, bytes)| *bytes);
         while kept.len() > 1 && (kept.len() > JOBS_KEPT || kept.iter().map(bytes).sum::<usize>() > BYTES_KEPT) {
             kept.pop_lru();
         }
     }
 
-    async fn prepare(&self, job_guid: JobGuid) -> Result<Ready, PortError> {
+    async fn prepare(&self, job_guid: JobGuid) -> Result<(Arc<Prepared>, usize), PortError> {
         let spec = Arc::new(self.jobs.spec(job_guid).await?);
         let unknown = || PortError::invalid("preparing the job", format!("unknown job type `{}`", spec.job_type));
         let job_type = Arc::clone(self.job_types.get(&spec.job_type).ok_or_else(unknown)?);
@@ -88,6 +82,6 @@ impl PreparedJobs {
         let processor = processor.map_err(|error| PortError::invalid("preparing the job", error))?;
         let prepared = Arc::new(Prepared { columns: spec.head.columns.clone().into(), processor, spec });
         let bytes = prepared.held_bytes();
-        Ok(Ready { prepared, bytes })
+        Ok((prepared, bytes))
     }
 }

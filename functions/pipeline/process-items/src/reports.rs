@@ -32,10 +32,8 @@ impl RunReports {
             return;
         }
         let mut good = self.good.lock();
-        match good.get_mut(&prepared.spec.job_type) {
-            Some(count) => *count = count.saturating_add(1),
-            None => drop(good.insert(prepared.spec.job_type.clone(), 1)),
-        }
+        let count = good.entry(prepared.spec.job_type.clone()).or_default();
+        *count = count.saturating_add(1);
     }
 
     /// Reports a run that has finished no item because of transient errors, and pauses the job if its target is down. `None` if

@@ -17,12 +17,8 @@ pub struct JobWatch {
     jobs: Arc<dyn JobStore>,
     clock: Arc<dyn Clock>,
     max_age: Duration,
-    seen: Mutex<HashMap<JobGuid, Seen>>,
-}
-
-struct Seen {
-    job: Arc<Job>,
-    at: Timestamp,
+    /// The jobs, each with the time of its read.
+    seen: Mutex<HashMap<JobGuid, (Arc<Job>, Timestamp)>>,
 }
 
 impl JobWatch {
@@ -38,14 +34,14 @@ impl JobWatch {
     pub async fn job(&self, job_guid: JobGuid) -> Result<Arc<Job>, PortError> {
         // Held across the read on purpose: ten chunks of one job ask at the same moment, and one read serves all.
         let mut seen = self.seen.lock().await;
-        if let Some(seen) = seen.get(&job_guid)
-            && self.clock.now() < seen.at + self.max_age
+        if let Some((job, at)) = seen.get(&job_guid)
+            && self.clock.now() < *at + self.max_age
         {
-            return Ok(Arc::clone(&seen.job));
+            return Ok(Arc::clone(job));
         }
         let at = self.clock.now();
         let job = Arc::new(self.jobs.job(job_guid).await?);
-        seen.insert(job_guid, Seen { job: Arc::clone(&job), at });
+        seen.insert(job_guid, (Arc::clone(&job), at));
         Ok(job)
     }
 
@@ -56,19 +52,15 @@ impl JobWatch {
     /// `NotFound`, `Unavailable`.
     pub async fn begin(&self, job_guid: JobGuid, attempt: u32) -> Result<Arc<Job>, PortError> {
         let mut seen = self.seen.lock().await;
-        if let Some(seen) = seen.get(&job_guid)
-            && seen.job.first_chunk_at.is_some()
-        {
-            return Ok(Arc::clone(&seen.job));
-        }
         let at = self.clock.now();
-        let job = match seen.get(&job_guid).filter(|seen| seen.job.attempt == attempt) {
-            Some(seen) => Arc::clone(&seen.job),
-            None => Arc::new(self.jobs.job(job_guid).await?),
+        let job = match seen.get(&job_guid) {
+            Some((job, _)) if job.first_chunk_at.is_some() => return Ok(Arc::clone(job)),
+            Some((job, _)) if job.attempt == attempt => Arc::clone(job),
+            _ => Arc::new(self.jobs.job(job_guid).await?),
         };
         let begin = |job: &Job| job.begin(at).filter(|job| job.attempt == attempt);
         let job = Arc::new(update_job(&*self.jobs, &job, begin).await?.job());
-        seen.insert(job_guid, Seen { job: Arc::clone(&job), at });
+        seen.insert(job_guid, (Arc::clone(&job), at));
         Ok(job)
     }
 }
