@@ -8,6 +8,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use bytes::Bytes;
 use jiff::Timestamp;
 use rowmill_api::owner_priorities::OwnerPriorities;
 use rowmill_api::request::DedupeBy;
@@ -80,6 +81,9 @@ const DEDUPE_TRIES: usize = 3;
 
 /// The media type of items that came with a request.
 const JSON_LINES: &str = "application/x-ndjson";
+
+/// The text of a job without any input: one empty object.
+const ONE_ITEM: &[u8] = b"{}\n";
 
 /// A request that was checked.
 enum Prepared {
@@ -238,7 +242,7 @@ impl Creator {
             (InputKind::Dataset, _) => source::dataset(request)?,
             (InputKind::None, _) => {
                 source::refuse_input(request, "has no input")?;
-                source::text(keys::items(job_guid), items::text_of_none())
+                source::text(keys::items(job_guid), Bytes::from_static(ONE_ITEM))
             }
         };
         self.specified_over(detected, owner, request, job_type, job_guid, now).await
@@ -275,7 +279,8 @@ impl Creator {
         let known = self.jobs.deduped(owner, &key, now).await?;
         if let Some(job) = known {
             match self.jobs.owned(owner, job, now).await {
-                Ok(job) if dedupe::is_reusable(&job) => return Ok(Deduped::Same(Box::new(job))),
+                // It is active or completed.
+                Ok(job) if !job.is_stopped() => return Ok(Deduped::Same(Box::new(job))),
                 Ok(_) | Err(PortError::NotFound) => {}
                 Err(error) => return Err(error),
             }

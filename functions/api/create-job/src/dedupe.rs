@@ -1,6 +1,5 @@
 //! The dedupe key: a name for what a job does, by which the owner's next request finds it.
 
-use rowmill_core::model::job::Job;
 use rowmill_core::model::spec::{Source, Spec};
 use serde_json::{Value, json};
 
@@ -48,12 +47,6 @@ pub fn key(spec: &Spec, request: &CreateJobRequest) -> Option<String> {
         "deadlineSeconds": request.deadline_seconds,
         "output": output,
     })))
-}
-
-/// True if a request for the same work is answered with this job: it is active or completed, and nothing has stopped
-/// it.
-pub const fn is_reusable(job: &Job) -> bool {
-    !job.is_stopped()
 }
 
 #[cfg(test)]

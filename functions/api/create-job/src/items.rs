@@ -6,9 +6,6 @@ use serde_json::{Map, Value};
 
 use crate::request::{CreateJobRequest, InvalidField};
 
-/// The text of a job without any input: one empty object.
-const ONE_ITEM: &[u8] = b"{}\n";
-
 /// The text of these items.
 ///
 /// # Errors
@@ -28,11 +25,6 @@ pub fn text_of(request: &CreateJobRequest, items: &[Map<String, Value>]) -> Resu
         return Err(InvalidField::new("items", message));
     }
     Ok(text.into())
-}
-
-/// The text of a job without any input.
-pub fn text_of_none() -> Bytes {
-    Bytes::from_static(ONE_ITEM)
 }
 
 #[cfg(test)]

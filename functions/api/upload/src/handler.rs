@@ -59,7 +59,8 @@ async fn create(uploads: &Uploads, owner: &Owner, request: &Request) -> Result<R
             let content_type = header(request, "content-type").unwrap_or_default();
             check_unaltered(request)?;
             let file_name: Option<String> = query_parameter(request, "fileName", "a file name")?;
-            uploads.store(owner, content_type, file_name.as_deref(), body_of(request)).await
+            let body = Bytes::copy_from_slice(request.body().as_ref());
+            uploads.store(owner, content_type, file_name.as_deref(), body).await
         }
     };
     Ok(json_response(201, &view.map_err(|error| problem(error, uploads))?))
@@ -76,11 +77,6 @@ fn check_unaltered(request: &Request) -> Result<(), Problem> {
     let detail = "The file is not UTF-8, but its content type is a text type. Send it as `application/octet-stream`, \
                   or announce it with a JSON body and send it to the presigned URL in the answer.";
     Err(Problem::new(ProblemCode::BodyAltered, detail))
-}
-
-fn body_of(request: &Request) -> Bytes {
-    let body: &[u8] = request.body().as_ref();
-    Bytes::copy_from_slice(body)
 }
 
 fn problem(error: UploadError, uploads: &Uploads) -> Problem {

@@ -37,7 +37,7 @@ impl Neighbours {
         let mut chunks: Vec<_> = messages.into_iter().filter(|message| may_share(message)).collect();
         chunks.sort_by_key(|message| (message.job_guid, message.chunk.offset));
         let mut shared = HashMap::new();
-        for group in chunks.chunk_by(|before, next| are_neighbours(before, next)) {
+        for group in chunks.chunk_by(|one, next| one.job_guid == next.job_guid && follows(&one.chunk, &next.chunk)) {
             let mut group = group.to_vec();
             while let Some(first) = group.first() {
                 let start = first.chunk.offset;
@@ -67,10 +67,6 @@ fn may_share(message: &ChunkMessage) -> bool {
         && message.address.attempt == 1
         && message.stored.is_none()
         && message.chunk.mode == ChunkMode::Items
-}
-
-fn are_neighbours(before: &ChunkMessage, next: &ChunkMessage) -> bool {
-    before.job_guid == next.job_guid && follows(&before.chunk, &next.chunk)
 }
 
 const fn place(message: &ChunkMessage) -> (JobGuid, ChunkAddress) {

@@ -13,7 +13,7 @@ use rowmill_core::items::run_output;
 use rowmill_core::model::checkpoint::Checkpoint;
 use rowmill_core::model::job::{Stop, StopCode};
 use rowmill_core::model::messages::ChunkMessage;
-use rowmill_core::model::tally::{Counts, Tally};
+use rowmill_core::model::tally::{Committed, Counts, Tally};
 use rowmill_core::ports::PortError;
 use rowmill_core::ports::processor::ItemError;
 use rowmill_core::progress::commit::committer::ChunkCommitter;
@@ -237,7 +237,7 @@ impl ChunkProcessor {
         let outcomes = (run_output, counts);
         let mark = run_output::put_before_mark(objects, message.job_guid, message.address, name, outcomes).await?;
         let committed = seat.commit(mark, *counts).await?;
-        if !committed.is_won() {
+        if let Committed::Lost(_) = committed {
             return Ok(ChunkEnd::Repeated);
         }
         if counts.failed > 0 {

@@ -94,7 +94,8 @@ impl FileCut {
                 }
                 Ok(None) => {
                     self.utf8.finish();
-                    self.ended = Some(self.end_of_file());
+                    let quote = self.cutter.finish(&mut self.ready).err();
+                    self.ended = Some(quote.map(|quote| never_closed(quote, self.clock.now())));
                 }
                 Err(PortError::NotFound) => return Err(self.source_changed("is gone")),
                 Err(PortError::Changed) => return Err(self.source_changed("was replaced")),
@@ -114,10 +115,6 @@ impl FileCut {
     /// Warnings for the owner of the job about the text so far.
     pub fn warnings(&self) -> Vec<JobWarning> {
         self.utf8.found().map(|(byte, likely)| warnings::not_utf8(byte, likely)).into_iter().collect()
-    }
-
-    fn end_of_file(&mut self) -> Option<Stop> {
-        self.cutter.finish(&mut self.ready).err().map(|quote| never_closed(quote, self.clock.now()))
     }
 
     fn source_changed(&self, how: &str) -> CutError {

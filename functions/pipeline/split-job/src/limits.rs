@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use rowmill_core::model::packing::PackedLimits;
-use rowmill_formats::{RANGE_BYTES, ReadAhead};
+use rowmill_formats::RANGE_BYTES;
 use rowmill_settings::{SplitTime, StopGrace};
 
 rowmill_settings::settings! {
@@ -24,10 +24,6 @@ rowmill_settings::settings! {
 }
 
 impl SplitLimits {
-    pub const fn read_ahead(&self) -> ReadAhead {
-        ReadAhead { range_bytes: self.range_bytes, reads: self.reads_in_flight }
-    }
-
     /// Duration of a lease: longer than an invocation can last.
     pub fn lease(&self) -> Duration {
         self.time.limit + self.margin

@@ -71,7 +71,8 @@ impl PackedCut {
 
     /// The next 64 chunks. Fewer if they are big or the text ends; none after its end.
     pub async fn next_tally(&mut self, time_limit: Timestamp) -> Result<CutTally, CutError> {
-        while !self.fills_a_tally() && self.ended.is_none() {
+        let is_full = |cut: &Self| cut.ready.len() >= CHUNKS_PER_TALLY || cut.ready_bytes >= STORED_TALLY_BYTES;
+        while !is_full(self) && self.ended.is_none() {
             if self.clock.now() >= time_limit {
                 return Err(CutError::OutOfTime);
             }
@@ -99,10 +100,6 @@ impl PackedCut {
         self.ready_bytes -= bytes;
         tally.stored = Some(stored);
         Ok(tally)
-    }
-
-    fn fills_a_tally(&self) -> bool {
-        self.ready.len() >= CHUNKS_PER_TALLY || self.ready_bytes >= STORED_TALLY_BYTES
     }
 
     fn push(&mut self, block: TextBlock) {

@@ -63,10 +63,6 @@ impl Sources {
         (self.count, self.last) = (self.count + 1, Some(source));
         true
     }
-
-    const fn are_exhausted(&self) -> bool {
-        self.exhausted
-    }
 }
 
 /// The least bytes of an item's line, so that enough items for a chunk's byte limit always fill it.
@@ -112,7 +108,7 @@ impl RedriveCut {
     /// The next 64 chunks. Fewer at the end, none after it.
     pub async fn next_tally(&mut self, time_limit: Timestamp) -> Result<CutTally, CutError> {
         self.sources = Sources::default();
-        while self.ready.chunks.len() < CHUNKS_PER_TALLY && !self.sources.are_exhausted() {
+        while self.ready.chunks.len() < CHUNKS_PER_TALLY && !self.sources.exhausted {
             while !self.fills_a_chunk() && !self.at_end {
                 if self.clock.now() >= time_limit {
                     return Err(CutError::OutOfTime);

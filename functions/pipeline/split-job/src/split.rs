@@ -23,6 +23,7 @@ use rowmill_core::progress::JobSteps;
 use rowmill_core::progress::commit::resend::ChunkResender;
 use rowmill_core::progress::update::{take_lease, update_job};
 use rowmill_core::text::{Position, SCANNER_VERSION};
+use rowmill_formats::ReadAhead;
 
 use crate::conclude::Conclusion;
 use crate::cut::{CutError, CutTally, FileCut};
@@ -221,7 +222,9 @@ impl Splitter {
                 Cut::Redrive(Box::new(cut))
             }
             (None, Source::File(file)) => {
-                Cut::File(Box::new(FileCut::new(objects, clock, spec, file, start, self.limits.read_ahead())))
+                let SplitLimits { range_bytes, reads_in_flight: reads, .. } = self.limits;
+                let ahead = ReadAhead { range_bytes, reads };
+                Cut::File(Box::new(FileCut::new(objects, clock, spec, file, start, ahead)))
             }
             (None, Source::Packed { file, packing }) => {
                 let source = (file, packing);

@@ -153,7 +153,11 @@ impl Sweeper {
         if now < silent_until {
             return Ok((before_deadline(&job, silent_until, now), 0));
         }
-        if job.recoveries < QUEUED_LOOKS && job.split.tallies > 0 && self.are_chunks_queued(&job).await? {
+        // Whether chunks wait in a queue where those of this job may wait too.
+        if job.recoveries < QUEUED_LOOKS
+            && job.split.tallies > 0
+            && (self.chunks.of(job.priority).backlog().await? > 0 || self.isolated.backlog().await? > 0)
+        {
             return Ok(self.later(&job, now));
         }
         swept.recovered += 1;
@@ -212,11 +216,6 @@ impl Sweeper {
         self.splits.send(&[SplitMessage::of(job)]).await?;
         swept.messages += 1;
         Ok(self.later(job, now))
-    }
-
-    /// True if chunks wait in a queue where those of this job may wait too.
-    async fn are_chunks_queued(&self, job: &Job) -> Result<bool, PortError> {
-        Ok(self.chunks.of(job.priority).backlog().await? > 0 || self.isolated.backlog().await? > 0)
     }
 
     /// When a job without a sign of life is due again: after twice the time of the last look, with jitter.

@@ -14,7 +14,7 @@ use crate::model::run_output::{FailedItem, to_base64};
 use crate::model::spec::{Source, Spec};
 use crate::ports::{Objects, PortError};
 use crate::text::bad_record::ROW_TOO_LONG;
-use crate::text::{BadRecord, CharsetHint, Chunk, ChunkMode, RawItem, Record, read_items};
+use crate::text::{BadRecord, CharsetHint, Chunk, ChunkMode, Record, read_items};
 
 /// The most bytes of neighbouring chunks that one request reads. In `process-items` they stay in memory until the last of its
 /// chunks has ended. All chunks of an invocation begin together, so their bytes are in memory at the same time in any case; this
@@ -155,7 +155,9 @@ pub async fn read_input(
             }
         };
         let items = read_items(chunk, &bytes, &spec.head.dialect, columns).with_hint(charset_hint(&spec.source));
-        items.map(|item| from_file(item, &bytes)).collect::<Vec<_>>()
+        items
+            .map(|item| InputItem::new(item.row, item.offset, bytes.slice_ref(item.raw), item.record))
+            .collect::<Vec<_>>()
     };
     match items.len() == chunk.items as usize {
         true => Ok(items),
@@ -189,10 +191,6 @@ pub fn charset_hint(source: &Source) -> CharsetHint {
         }
         Source::Packed { .. } | Source::Dataset { .. } => CharsetHint::None,
     }
-}
-
-fn from_file(item: RawItem<'_>, bytes: &Bytes) -> InputItem {
-    InputItem::new(item.row, item.offset, bytes.slice_ref(item.raw), item.record)
 }
 
 /// The one item of a chunk that is a single record over the length limit. Its bytes are not read.

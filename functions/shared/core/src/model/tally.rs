@@ -296,11 +296,6 @@ impl Committed {
             Self::Won(tally) | Self::WonBefore(tally) | Self::Lost(tally) => tally,
         }
     }
-
-    /// True if this run's commit counts.
-    pub const fn is_won(&self) -> bool {
-        matches!(self, Self::Won(_) | Self::WonBefore(_))
-    }
 }
 
 /// The sums of an attempt's closed tallies.

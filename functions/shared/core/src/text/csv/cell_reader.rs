@@ -87,7 +87,7 @@ impl CellReader {
             // All cells together can be valid UTF-8 although single cells are not: if a character's bytes lie in two
             // cells.
             Ok(text) if ends.iter().all(|&end| text.is_char_boundary(end)) => Ok((text, ends)),
-            _ => Err(self.first_bad_cell()),
+            _ => Err(self.texts().err().unwrap_or(BadCell { index: 0, byte: 0 })),
         }
     }
 
@@ -107,10 +107,6 @@ impl CellReader {
             start = end;
             cell
         })
-    }
-
-    fn first_bad_cell(&self) -> BadCell {
-        self.texts().err().unwrap_or(BadCell { index: 0, byte: 0 })
     }
 
     /// Resets the reader. csv-core drops a byte-order mark at the start of its first input, but in the middle of a file
