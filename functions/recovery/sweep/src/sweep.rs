@@ -153,7 +153,7 @@ impl Sweeper {
         if now < silent_until {
             return Ok((before_deadline(&job, silent_until, now), 0));
         }
-        // Whether chunks wait in a queue where those of this job may wait too.
+        // Chunks of this job may wait in a queue behind others.
         if job.recoveries < QUEUED_LOOKS
             && job.split.tallies > 0
             && (self.chunks.of(job.priority).backlog().await? > 0 || self.isolated.backlog().await? > 0)
