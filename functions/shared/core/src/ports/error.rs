@@ -7,8 +7,8 @@ pub enum PortError {
     /// The object was replaced (ETag mismatch), or does not match its checksum.
     #[error("changed since it was first seen")]
     Changed,
-    /// Temporarily unavailable, after the adapter's own retries: try again later. Any method of a port may return it, so
-    /// the ports document their other errors only.
+    /// Temporarily unavailable, after the adapter's own retries: try again later. Any method of a port may return it,
+    /// so the ports document their other errors only.
     #[error("{doing}: unavailable")]
     Unavailable {
         /// The operation that failed.

@@ -51,8 +51,8 @@ pub struct ObjectHead {
 /// The minimum size of a part in bytes, except for the last part (a limit of S3).
 pub const PART_MIN_BYTES: usize = 5 * 1024 * 1024;
 
-/// Presigned requests: transfers between a client and the bucket that bypass the functions. Without credentials to sign with,
-/// all fail with `Unavailable`.
+/// Presigned requests: transfers between a client and the bucket that bypass the functions. Without credentials to sign
+/// with, all fail with `Unavailable`.
 #[async_trait]
 pub trait DirectTransfers: Send + Sync {
     /// Presigns a request that stores one object of exactly this length, and with this SHA-256 if one is given. It is
@@ -103,8 +103,8 @@ pub trait MultipartObjects: Send + Sync {
     /// Completes the upload: these parts become one object.
     ///
     /// # Errors
-    /// `Changed` if one of the parts was replaced since, or is not
-    /// stored. The S3 server of the adapter tests does not compare entity tags.
+    /// `Changed` if one of the parts was replaced since, or is not stored. The S3 server of the
+    /// adapter tests does not compare entity tags.
     async fn complete_multipart(&self, key: &str, multipart: &str, parts: &[UploadedPart]) -> Result<(), PortError>;
 
     /// Aborts the upload: its parts are deleted. A part that is being sent at the same time may survive; then
