@@ -2,19 +2,15 @@
 
 use super::{
     Answer, AnswerHeader, ETAG, IF_NONE_MATCH, Json, NOT_MODIFIED, Operation, POLL_AFTER, Parameter, RETRY_AFTER,
-    RequestBody, Route,
+    RequestBody, Route, query,
 };
 use crate::estimate::EstimateView;
 use crate::job::{JobPage, JobView};
 use crate::problem::ProblemCode::*;
 use crate::request::{CreateJobRequest, RedriveRequest};
 
-routes!(
-    Route {
-        operation: CreateJob,
-        method: "POST",
-        path: "/api/jobs",
-        function: "create-job",
+routes! {
+    CreateJob = "POST" "/api/jobs" by "create-job" {
         summary: "Create a job",
         description: "Starts a job type over an upload, over items in the request, over a dataset, or over nothing. Send an \
                       `Idempotency-Key` to make it safe to repeat the request: a repeated request is answered with the job \
@@ -28,234 +24,96 @@ routes!(
         }],
         body: Some(RequestBody { required: true, json: Json::of::<CreateJobRequest>(), or_file: false }),
         answers: &[
-            Answer {
-                status: 200,
-                description: "The job exists: `dedupe` found it, and nothing was created.",
-                json: &[Json::of::<JobView>()],
-                headers: &[LOCATION, POLL_AFTER],
-            },
-            Answer {
-                status: 202,
-                description: "The job is accepted.",
-                json: &[Json::of::<JobView>()],
-                headers: &[LOCATION, POLL_AFTER],
-            },
+            Answer::of::<JobView>(200, "The job exists: `dedupe` found it, and nothing was created.")
+                .with(&[LOCATION, POLL_AFTER]),
+            Answer::of::<JobView>(202, "The job is accepted.").with(&[LOCATION, POLL_AFTER]),
         ],
         problems: &[
-            (403, PriorityNotAllowed),
-            (404, NotFound),
-            (409, UploadIncomplete),
-            (409, Changed),
-            (422, InvalidParams),
-            (422, UnknownJobType),
-            (422, UnknownUpload),
-            (422, UploadSizeMismatch),
-            (422, UploadChanged),
-            (422, UnreadableFile),
-            (422, IdempotencyKeyReused),
-            (429, OwnerFull),
-            (503, JobTypeFull),
-            (503, SystemFull),
+            (403, PriorityNotAllowed), (404, NotFound), (409, UploadIncomplete), (409, Changed), (422, InvalidParams),
+            (422, UnknownJobType), (422, UnknownUpload), (422, UploadSizeMismatch), (422, UploadChanged),
+            (422, UnreadableFile), (422, IdempotencyKeyReused), (429, OwnerFull), (503, JobTypeFull), (503, SystemFull),
         ],
-        guarded: true,
-    },
-    Route {
-        operation: EstimateJob,
-        method: "POST",
-        path: "/api/jobs/estimate",
-        function: "create-job",
+    }
+    EstimateJob = "POST" "/api/jobs/estimate" by "create-job" {
         summary: "Estimate what a job costs",
         description: "Says what a job of this request would cost and how long it would take at least. Reads the beginning of its \
                       file, and creates nothing. It takes no slot, so limits of active jobs do not matter. Without `fileGuid`, for a \
                       type that reads a file: checks the rest of the request before the file is uploaded.",
-        parameters: &[],
         body: Some(RequestBody { required: true, json: Json::of::<CreateJobRequest>(), or_file: false }),
         answers: &[
-            Answer { status: 200, description: "The estimate.", json: &[Json::of::<EstimateView>()], headers: &[] },
-            Answer {
-                status: 204,
-                description: "Nothing is wrong as far as it can be checked without the file.",
-                json: &[],
-                headers: &[],
-            },
+            Answer::of::<EstimateView>(200, "The estimate."),
+            Answer::empty(204, "Nothing is wrong as far as it can be checked without the file."),
         ],
         problems: &[
-            (403, PriorityNotAllowed),
-            (404, NotFound),
-            (409, UploadIncomplete),
-            (409, Changed),
-            (422, InvalidParams),
-            (422, UnknownJobType),
-            (422, UnknownUpload),
-            (422, UploadSizeMismatch),
-            (422, UploadChanged),
+            (403, PriorityNotAllowed), (404, NotFound), (409, UploadIncomplete), (409, Changed), (422, InvalidParams),
+            (422, UnknownJobType), (422, UnknownUpload), (422, UploadSizeMismatch), (422, UploadChanged),
             (422, UnreadableFile),
         ],
-        guarded: true,
-    },
-    Route {
-        operation: ListJobs,
-        method: "GET",
-        path: "/api/jobs",
-        function: "job-status",
+    }
+    ListJobs = "GET" "/api/jobs" by "job-status" {
         summary: "List jobs",
         description: "The caller's jobs, newest first, a page at a time. An empty parameter counts as left out.",
         parameters: &[
-            Parameter {
-                name: "status",
-                place: "query",
-                required: false,
-                description: "Only jobs of this status.",
-                schema: r##"{"$ref": "#/components/schemas/Status"}"##,
-            },
-            Parameter {
-                name: "outcome",
-                place: "query",
-                required: false,
-                description: "Only jobs that completed with this outcome. Jobs of other statuses have none.",
-                schema: r##"{"$ref": "#/components/schemas/JobOutcome"}"##,
-            },
-            Parameter {
-                name: "jobType",
-                place: "query",
-                required: false,
-                description: "Only jobs of this type.",
-                schema: r#"{"type": "string"}"#,
-            },
-            Parameter {
-                name: "limit",
-                place: "query",
-                required: false,
-                description: "The most jobs of a page: 20 if left out, at most 100.",
-                schema: r#"{"type": "integer", "minimum": 1, "maximum": 100}"#,
-            },
-            Parameter {
-                name: "after",
-                place: "query",
-                required: false,
-                description: "The `next` of the page before.",
-                schema: r##"{"$ref": "#/components/schemas/JobGuid"}"##,
-            },
+            query("status", "Only jobs of this status.", r##"{"$ref": "#/components/schemas/Status"}"##),
+            query(
+                "outcome", "Only jobs that completed with this outcome. Jobs of other statuses have none.",
+                r##"{"$ref": "#/components/schemas/JobOutcome"}"##,
+            ),
+            query("jobType", "Only jobs of this type.", r#"{"type": "string"}"#),
+            query(
+                "limit", "The most jobs of a page: 20 if left out, at most 100.",
+                r#"{"type": "integer", "minimum": 1, "maximum": 100}"#,
+            ),
+            query("after", "The `next` of the page before.", r##"{"$ref": "#/components/schemas/JobGuid"}"##),
         ],
-        body: None,
-        answers: &[Answer {
-            status: 200,
-            description: "A page of jobs.",
-            json: &[Json::of::<JobPage>()],
-            headers: &[],
-        }],
+        answers: &[Answer::of::<JobPage>(200, "A page of jobs.")],
         problems: &[(400, InvalidQuery)],
-        guarded: true,
-    },
-    Route {
-        operation: ShowJob,
-        method: "GET",
-        path: "/api/jobs/{jobGuid}",
-        function: "job-status",
+    }
+    ShowJob = "GET" "/api/jobs/{jobGuid}" by "job-status" {
         summary: "Show a job",
         description: "To follow a job, ask again after `Retry-After` seconds.",
         parameters: &[IF_NONE_MATCH],
-        body: None,
         answers: &[
-            Answer {
-                status: 200,
-                description: "The job.",
-                json: &[Json::of::<JobView>()],
-                headers: &[ETAG, POLL_AFTER],
-            },
+            Answer::of::<JobView>(200, "The job.").with(&[ETAG, POLL_AFTER]),
             Answer { headers: &[ETAG, POLL_AFTER], ..NOT_MODIFIED },
         ],
         problems: &[(404, NotFound)],
-        guarded: true,
-    },
-    Route {
-        operation: CancelJob,
-        method: "POST",
-        path: "/api/jobs/{jobGuid}/cancel",
-        function: "cancel-job",
+    }
+    CancelJob = "POST" "/api/jobs/{jobGuid}/cancel" by "cancel-job" {
         summary: "Cancel a job",
         description: "Running work ends, queued work is skipped. Cancelling a job again changes nothing.",
-        parameters: &[],
-        body: None,
-        answers: &[Answer {
-            status: 202,
-            description: "The job is being cancelled, or is cancelled.",
-            json: &[Json::of::<JobView>()],
-            headers: &[POLL_AFTER],
-        }],
+        answers: &[Answer::of::<JobView>(202, "The job is being cancelled, or is cancelled.").with(&[POLL_AFTER])],
         problems: &[(404, NotFound), (409, JobEnded)],
-        guarded: true,
-    },
-    Route {
-        operation: PauseJob,
-        method: "POST",
-        path: "/api/jobs/{jobGuid}/pause",
-        function: "cancel-job",
+    }
+    PauseJob = "POST" "/api/jobs/{jobGuid}/pause" by "cancel-job" {
         summary: "Pause a job",
         description: "Running chunks end and count. No other chunk begins until the job is resumed. A paused job keeps its \
                       place among the active jobs, and its deadline. Pausing a job again changes nothing.",
-        parameters: &[],
-        body: None,
-        answers: &[Answer {
-            status: 202,
-            description: "The job is paused.",
-            json: &[Json::of::<JobView>()],
-            headers: &[POLL_AFTER],
-        }],
+        answers: &[Answer::of::<JobView>(202, "The job is paused.").with(&[POLL_AFTER])],
         problems: &[(404, NotFound), (409, JobEnded), (409, JobEnding)],
-        guarded: true,
-    },
-    Route {
-        operation: ResumeJob,
-        method: "POST",
-        path: "/api/jobs/{jobGuid}/resume",
-        function: "cancel-job",
+    }
+    ResumeJob = "POST" "/api/jobs/{jobGuid}/resume" by "cancel-job" {
         summary: "Resume a paused job",
         description: "Sends what the job still has to do. Resuming a job that is not paused changes nothing.",
-        parameters: &[],
-        body: None,
-        answers: &[Answer {
-            status: 202,
-            description: "The job is not paused any more.",
-            json: &[Json::of::<JobView>()],
-            headers: &[POLL_AFTER],
-        }],
+        answers: &[Answer::of::<JobView>(202, "The job is not paused any more.").with(&[POLL_AFTER])],
         problems: &[(404, NotFound), (409, JobEnded), (409, JobEnding)],
-        guarded: true,
-    },
-    Route {
-        operation: RedriveJob,
-        method: "POST",
-        path: "/api/jobs/{jobGuid}/redrive",
-        function: "redrive-job",
+    }
+    RedriveJob = "POST" "/api/jobs/{jobGuid}/redrive" by "redrive-job" {
         summary: "Process the failed items of an ended job again",
         description: "Starts the next attempt over exactly the failed items. A corrected file replaces the rows it \
                       holds.",
-        parameters: &[],
         body: Some(RequestBody { required: false, json: Json::of::<RedriveRequest>(), or_file: false }),
-        answers: &[Answer {
-            status: 202,
-            description: "The next attempt is started.",
-            json: &[Json::of::<JobView>()],
-            headers: &[AnswerHeader { description: "Seconds after which to look again.", ..RETRY_AFTER }],
-        }],
-        problems: &[
-            (404, NotFound),
-            (409, JobActive),
-            (409, NothingToRedrive),
-            (409, JobTooOld),
-            (409, Changed),
-            (422, UnknownUpload),
-            (422, UploadChanged),
-            (422, InvalidCorrectedFile),
-            (422, RowsNotFailed),
-            (429, OwnerFull),
-            (503, JobTypeFull),
-            (503, SystemFull),
+        answers: &[
+            Answer::of::<JobView>(202, "The next attempt is started.")
+                .with(&[AnswerHeader { description: "Seconds after which to look again.", ..RETRY_AFTER }]),
         ],
-        guarded: true,
-    },
-);
+        problems: &[
+            (404, NotFound), (409, JobActive), (409, NothingToRedrive), (409, JobTooOld), (409, Changed),
+            (422, UnknownUpload), (422, UploadChanged), (422, InvalidCorrectedFile), (422, RowsNotFailed),
+            (429, OwnerFull), (503, JobTypeFull), (503, SystemFull),
+        ],
+    }
+}
 
 const LOCATION: AnswerHeader = AnswerHeader {
     name: "Location",

@@ -17,11 +17,10 @@ use crate::problem::ProblemCode;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Operation(&'static str);
 
-/// Defines a table of routes. `operation` is a new name: it becomes a constant of [`Operation`].
+/// Defines a table of routes: `Name = "METHOD" "/path" by "function" { fields }`. A field that is left out is that of
+/// [`Route::OF_OWNER`]. The name becomes a constant of [`Operation`].
 macro_rules! routes {
-    ($(
-        Route { operation: $operation:ident, method: $method:literal, path: $path:literal, $($field:tt)+ }
-    ),+ $(,)?) => {
+    ($($operation:ident = $method:literal $path:literal by $function:literal { $($field:tt)+ })+) => {
         #[allow(non_upper_case_globals, reason = "a route's name is used like a variant")]
         impl Operation {
             $(
@@ -31,7 +30,10 @@ macro_rules! routes {
         }
 
         pub(super) static ROUTES: &[Route] = &[
-            $(Route { operation: Operation::$operation, method: $method, path: $path, $($field)+ },)+
+            $(Route {
+                operation: Operation::$operation, method: $method, path: $path, function: $function, $($field)+
+                ..Route::OF_OWNER
+            },)+
         ];
     };
 }
@@ -229,12 +231,27 @@ const IF_NONE_MATCH: Parameter = Parameter {
     schema: r#"{"type": "string"}"#,
 };
 
-const NOT_MODIFIED: Answer = Answer {
-    status: 304,
-    description: "Nothing has changed since the answer with this entity tag.",
-    json: &[],
-    headers: &[ETAG],
-};
+const NOT_MODIFIED: Answer =
+    Answer::empty(304, "Nothing has changed since the answer with this entity tag.").with(&[ETAG]);
+
+/// A parameter of the query that may be left out.
+const fn query(name: &'static str, description: &'static str, schema: &'static str) -> Parameter {
+    Parameter { name, place: "query", required: false, description, schema }
+}
+
+impl Answer {
+    const fn of<T: Body>(status: u16, description: &'static str) -> Self {
+        Self { json: const { &[Json::of::<T>()] }, ..Self::empty(status, description) }
+    }
+
+    const fn empty(status: u16, description: &'static str) -> Self {
+        Self { status, description, json: &[], headers: &[] }
+    }
+
+    const fn with(self, headers: &'static [AnswerHeader]) -> Self {
+        Self { headers, ..self }
+    }
+}
 
 impl Operation {
     /// The `operationId` in the OpenAPI document: `CreateJob` is `createJob`.
@@ -281,6 +298,21 @@ pub fn find(method: &str, path: &str) -> Option<(&'static Route, Vec<(&'static s
 }
 
 impl Route {
+    /// A route that reads or changes what belongs to an owner, and takes nothing but its path.
+    const OF_OWNER: Self = Self {
+        operation: Operation(""),
+        method: "",
+        path: "",
+        function: "",
+        summary: "",
+        description: "",
+        parameters: &[],
+        body: None,
+        answers: &[],
+        problems: &[],
+        guarded: true,
+    };
+
     /// The parameters of a path that this route answers, decoded. `None` if it does not answer this path.
     fn parameters_in(&self, path: &str) -> Option<Vec<(&'static str, String)>> {
         // A greedy parameter takes the rest of the path.

@@ -2,29 +2,15 @@
 
 use super::{Operation, Route};
 
-/// What the two have in common.
-const PAGE: Route = Route {
-    operation: Operation::ShowPage,
-    method: "GET",
-    path: "/",
-    function: "web",
-    summary: "Show the page",
-    description: "The page that does everything that this API can do.",
-    parameters: &[],
-    body: None,
-    answers: &[],
-    problems: &[],
-    guarded: false,
-};
-
-routes!(
-    Route { operation: ShowPage, method: "GET", path: "/", ..PAGE },
-    Route {
-        operation: ShowAsset,
-        method: "GET",
-        path: "/assets/{proxy+}",
+routes! {
+    ShowPage = "GET" "/" by "web" {
+        summary: "Show the page",
+        description: "The page that does everything that this API can do.",
+        guarded: false,
+    }
+    ShowAsset = "GET" "/assets/{proxy+}" by "web" {
         summary: "Show an asset of the page",
         description: "Scripts and styles, under a path that changes with their content.",
-        ..PAGE
-    },
-);
+        guarded: false,
+    }
+}
