@@ -5,7 +5,6 @@
 
 use std::fmt;
 use std::net::{IpAddr, Ipv6Addr};
-use std::str::FromStr;
 
 use crate::ids::Owner;
 
@@ -34,10 +33,6 @@ pub enum Principal {
     Address(IpAddr),
 }
 
-/// The text names no principal.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct InvalidPrincipal;
-
 impl Principal {
     /// The principal of a source address: the address itself, or its /64 network for IPv6.
     pub fn of_address(address: IpAddr) -> Self {
@@ -61,19 +56,6 @@ impl fmt::Display for Principal {
     }
 }
 
-impl FromStr for Principal {
-    type Err = InvalidPrincipal;
-
-    fn from_str(text: &str) -> Result<Self, InvalidPrincipal> {
-        if let Some(owner) = text.strip_prefix("owner:") {
-            return Owner::of_name(owner).map(Self::Owner).ok_or(InvalidPrincipal);
-        }
-        let address = text.strip_prefix("address:").ok_or(InvalidPrincipal)?;
-        let address = address.strip_suffix("/64").unwrap_or(address);
-        address.parse().map(Self::of_address).map_err(|_| InvalidPrincipal)
-    }
-}
-
 /// The key of the row that blocks a principal.
 pub fn scope(principal: &Principal) -> String {
     format!("{SCOPE_PREFIX}{principal}")
@@ -81,7 +63,12 @@ pub fn scope(principal: &Principal) -> String {
 
 /// The principal that the row of this key blocks. `None` if it is another row.
 pub fn principal_of(scope: &str) -> Option<Principal> {
-    scope.strip_prefix(SCOPE_PREFIX)?.parse().ok()
+    let principal = scope.strip_prefix(SCOPE_PREFIX)?;
+    if let Some(owner) = principal.strip_prefix("owner:") {
+        return Owner::of_name(owner).map(Principal::Owner);
+    }
+    let address = principal.strip_prefix("address:")?;
+    address.strip_suffix("/64").unwrap_or(address).parse().ok().map(Principal::of_address)
 }
 
 #[cfg(test)]

@@ -56,39 +56,22 @@ const FIELDS: [Field; 3] = [
 pub struct JobTypeLimits(Arc<BTreeMap<String, TypeLimits>>);
 
 /// Why the parameter is invalid.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub enum JobTypesError {
     /// It is not a JSON object.
-    NotJson(serde_json::Error),
+    #[error(
+        "the parameter JobTypes is not a JSON object from job type to limits, such as \
+         {{\"import\": {{\"activeJobs\": 20}}}}: {0}"
+    )]
+    NotJson(#[source] serde_json::Error),
     /// The entry of a job type is invalid.
+    #[error("the parameter JobTypes: `{name}` {problem}")]
     JobType {
         /// The name in the entry.
         name: String,
         /// What is wrong with it. The text completes a sentence that begins with the name.
         problem: String,
     },
-}
-
-impl std::fmt::Display for JobTypesError {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::NotJson(error) => write!(
-                f,
-                "the parameter JobTypes is not a JSON object from job type to limits, such as \
-                 {{\"import\": {{\"activeJobs\": 20}}}}: {error}"
-            ),
-            Self::JobType { name, problem } => write!(f, "the parameter JobTypes: `{name}` {problem}"),
-        }
-    }
-}
-
-impl std::error::Error for JobTypesError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            Self::NotJson(error) => Some(error),
-            Self::JobType { .. } => None,
-        }
-    }
 }
 
 impl JobTypeLimits {

@@ -8,7 +8,6 @@
 //! `rowmill` checks it before it deploys.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::sync::Arc;
 
 use serde_json::Value;
@@ -38,46 +37,25 @@ pub struct OwnerPriorities {
 }
 
 /// Why the parameter is invalid.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub enum OwnerPrioritiesError {
     /// It is too long.
+    #[error("the parameter OwnerPriorities has {chars} characters; at most {MAX_CHARS} are allowed")]
     TooLong {
         /// Its length, in characters.
         chars: usize,
     },
     /// It is not a JSON object.
-    NotJson(serde_json::Error),
+    #[error("the parameter OwnerPriorities is not a JSON object from owner to priority, such as {DEFAULT}: {0}")]
+    NotJson(#[source] serde_json::Error),
     /// The entry of an owner is invalid.
+    #[error("the parameter OwnerPriorities: `{name}` {problem}")]
     Owner {
         /// The name in the entry.
         name: String,
         /// What is wrong with it. The text completes a sentence that begins with the name.
         problem: String,
     },
-}
-
-impl fmt::Display for OwnerPrioritiesError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::TooLong { chars } => {
-                write!(f, "the parameter OwnerPriorities has {chars} characters; at most {MAX_CHARS} are allowed")
-            }
-            Self::NotJson(error) => write!(
-                f,
-                "the parameter OwnerPriorities is not a JSON object from owner to priority, such as {DEFAULT}: {error}"
-            ),
-            Self::Owner { name, problem } => write!(f, "the parameter OwnerPriorities: `{name}` {problem}"),
-        }
-    }
-}
-
-impl std::error::Error for OwnerPrioritiesError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            Self::NotJson(error) => Some(error),
-            Self::TooLong { .. } | Self::Owner { .. } => None,
-        }
-    }
 }
 
 impl Default for OwnerPriorities {

@@ -2,8 +2,6 @@
 //!
 //! `rowmill` checks them before it changes a stack, and each function that reads both times at its start.
 
-use std::fmt;
-
 /// The shortest `ProcessTimeoutSeconds` for production. A shorter one is for tests, whose stacks wait for recoveries.
 const SHORTEST_IN_PRODUCTION: u64 = 60;
 
@@ -25,16 +23,9 @@ const COSTS: [Bound; 3] = [
 ];
 
 /// A time that is too short beside another one, in words.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("{0}")]
 pub struct TooShort(String);
-
-impl fmt::Display for TooShort {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for TooShort {}
 
 /// Checks the parameters whose `seconds` are known.
 ///
