@@ -108,10 +108,6 @@ impl Aws {
     }
 
     /// The stack of this name, if there is one.
-    ///
-    /// # Errors
-    ///
-    /// [`CallFailed`].
     pub async fn stack(&self, name: &str) -> Result<Option<Stack>, CallFailed> {
         match self.cloudformation.describe_stacks().stack_name(name).send().await {
             Ok(answer) => {

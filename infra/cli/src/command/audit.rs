@@ -16,7 +16,6 @@ const MESSAGE_WIDTH: usize = 500;
 /// Exit codes: 0 if nothing is wrong, 1 if something does not hold. The first such thing is named.
 #[derive(Debug, clap::Args)]
 pub struct AuditArgs {
-    /// Which job.
     #[command(flatten)]
     pub job: JobRefArgs,
     /// Print the proof as a line of JSON
@@ -24,11 +23,6 @@ pub struct AuditArgs {
     pub json: bool,
 }
 
-/// Runs the command.
-///
-/// # Errors
-///
-/// See [`CommandError`].
 pub async fn execute(args: AuditArgs) -> Result<ExitCode, CommandError> {
     let connection = args.job.api.connect().await?;
     let mut proof = connection.api.audit(args.job.job_guid, None).await?;

@@ -58,11 +58,6 @@ pub struct BenchArgs {
     pub json: bool,
 }
 
-/// Runs the command.
-///
-/// # Errors
-///
-/// See [`CommandError`], including [`BenchError::Inexact`].
 pub async fn execute(args: BenchArgs) -> Result<ExitCode, CommandError> {
     tokio::select! {
         result = bench(&args) => result,

@@ -22,13 +22,11 @@ const TABLE_OUTPUT: &str = "AdmissionTable";
 /// Effective within a minute. Jobs that run go on: cancel them with `rowmill cancel`. Reading still works.
 #[derive(Debug, clap::Args)]
 pub struct BlockArgs {
-    /// Whom to block.
     #[command(flatten)]
     pub principal: PrincipalArgs,
     /// Why, for other operators: the caller does not see it
     #[arg(long, value_name = "TEXT", value_parser = parse_reason)]
     pub reason: Option<String>,
-    /// Which stack.
     #[command(flatten)]
     pub stack: StackArgs,
 }
@@ -38,10 +36,8 @@ pub struct BlockArgs {
 /// Effective within a minute.
 #[derive(Debug, clap::Args)]
 pub struct UnblockArgs {
-    /// Whose block to lift.
     #[command(flatten)]
     pub principal: PrincipalArgs,
-    /// Which stack.
     #[command(flatten)]
     pub stack: StackArgs,
 }
@@ -49,7 +45,6 @@ pub struct UnblockArgs {
 /// Lists who is blocked
 #[derive(Debug, clap::Args)]
 pub struct BlockedArgs {
-    /// Which stack.
     #[command(flatten)]
     pub stack: StackArgs,
     /// Print each block as a line of JSON
@@ -151,11 +146,6 @@ impl AdmissionTable {
     }
 }
 
-/// Runs `rowmill block`.
-///
-/// # Errors
-///
-/// See [`CommandError`].
 pub async fn execute(args: BlockArgs) -> Result<ExitCode, CommandError> {
     let principal = args.principal.principal();
     AdmissionTable::of(&args.stack).await?.put(&principal, Timestamp::now(), args.reason).await?;
@@ -164,10 +154,6 @@ pub async fn execute(args: BlockArgs) -> Result<ExitCode, CommandError> {
 }
 
 /// Runs `rowmill unblock`. Exit code 1 if there was no block.
-///
-/// # Errors
-///
-/// See [`CommandError`].
 pub async fn execute_unblock(args: UnblockArgs) -> Result<ExitCode, CommandError> {
     let principal = args.principal.principal();
     if !AdmissionTable::of(&args.stack).await?.delete(&principal).await? {
@@ -178,11 +164,6 @@ pub async fn execute_unblock(args: UnblockArgs) -> Result<ExitCode, CommandError
     Ok(ExitCode::SUCCESS)
 }
 
-/// Runs `rowmill blocked`.
-///
-/// # Errors
-///
-/// See [`CommandError`].
 pub async fn execute_blocked(args: BlockedArgs) -> Result<ExitCode, CommandError> {
     let blocks = AdmissionTable::of(&args.stack).await?.all().await?;
     if args.json {

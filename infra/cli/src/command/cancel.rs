@@ -11,7 +11,6 @@ use crate::follow::{Details, summary};
 /// Exit codes: 0 if the job is being cancelled or already was, 1 if it had ended before.
 #[derive(Debug, clap::Args)]
 pub struct CancelArgs {
-    /// Which job.
     #[command(flatten)]
     pub job: JobRefArgs,
     /// Print the job as a line of JSON
@@ -19,11 +18,6 @@ pub struct CancelArgs {
     pub json: bool,
 }
 
-/// Runs the command.
-///
-/// # Errors
-///
-/// See [`CommandError`].
 pub async fn execute(args: CancelArgs) -> Result<ExitCode, CommandError> {
     let connection = args.job.api.connect().await?;
     let job = connection.api.cancel_job(args.job.job_guid).await?;

@@ -83,7 +83,6 @@ impl FunctionsArgs {
 /// An API, or the local stack, which is started if necessary.
 #[derive(Debug, Clone, Default, clap::Args)]
 pub struct TargetArgs {
-    /// Where the API is.
     #[command(flatten)]
     pub api: ApiArgs,
     /// Use the local stack. It is started if it does not run
@@ -99,7 +98,6 @@ pub struct TargetArgs {
 pub struct JobRefArgs {
     /// The job's guid
     pub job_guid: JobGuid,
-    /// Where the API is.
     #[command(flatten)]
     pub api: ApiArgs,
 }

@@ -15,7 +15,6 @@ use crate::terminal::{count, cut, escape_controls, table};
 /// stopped. `rowmill job` shows the result.
 #[derive(Debug, clap::Args)]
 pub struct DeadLettersArgs {
-    /// Which job.
     #[command(flatten)]
     pub job: JobRefArgs,
     /// Print each dead letter as a line of JSON
@@ -23,11 +22,6 @@ pub struct DeadLettersArgs {
     pub json: bool,
 }
 
-/// Runs the command.
-///
-/// # Errors
-///
-/// See [`CommandError`].
 pub async fn execute(args: DeadLettersArgs) -> Result<ExitCode, CommandError> {
     let connection = args.job.api.connect().await?;
     let letters = connection.api.dead_letters(args.job.job_guid).await?;

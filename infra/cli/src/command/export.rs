@@ -36,10 +36,8 @@ pub struct ExportArgs {
     /// Compress the file with gzip
     #[arg(long)]
     pub gzip: bool,
-    /// Where the file goes.
     #[command(flatten)]
     pub out: OutArgs,
-    /// How the job is run.
     #[command(flatten)]
     pub lifecycle: LifecycleArgs,
     /// Print progress as JSON lines; the last two are the written files and the job
@@ -66,11 +64,7 @@ impl ExportArgs {
     }
 }
 
-/// Runs the command.
-///
-/// # Errors
-///
-/// See [`CommandError`]. The message says whether a job was created.
+/// An error says whether a job was created.
 pub async fn execute(args: ExportArgs) -> Result<ExitCode, CommandError> {
     let new_job = CreateJobRequest {
         job_type: EXPORT.to_owned(),

@@ -27,11 +27,6 @@ pub struct GatewayArgs {
     pub port: u16,
 }
 
-/// Runs the command.
-///
-/// # Errors
-///
-/// See [`CommandError`].
 pub async fn execute(args: GatewayArgs) -> Result<ExitCode, CommandError> {
     let gateway = match args.functions.gateway().await? {
         Some(gateway) => gateway,

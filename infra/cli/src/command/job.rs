@@ -13,19 +13,12 @@ use crate::follow::{Reporter, Verdict, follow};
 /// Exit codes with --watch: as for `rowmill run`. Without: 0 if the job was found.
 #[derive(Debug, clap::Args)]
 pub struct JobArgs {
-    /// Which job.
     #[command(flatten)]
     pub job: JobRefArgs,
-    /// Whether and how to follow it.
     #[command(flatten)]
     pub watch: WatchArgs,
 }
 
-/// Runs the command.
-///
-/// # Errors
-///
-/// See [`CommandError`].
 pub async fn execute(args: JobArgs) -> Result<ExitCode, CommandError> {
     let connection = args.job.api.connect().await?;
     let job = connection.api.job(args.job.job_guid).await?;
@@ -42,7 +35,6 @@ pub struct WatchArgs {
     /// Follow the job to its end
     #[arg(long)]
     pub watch: bool,
-    /// When to give up.
     #[command(flatten)]
     pub patience: PatienceArgs,
     /// Print JSON lines; the last one is the job

@@ -35,7 +35,6 @@ pub struct JobsArgs {
     /// List at most this many
     #[arg(long, value_name = "N", default_value = "20")]
     pub limit: NonZeroUsize,
-    /// Where the API is.
     #[command(flatten)]
     pub api: ApiArgs,
     /// Print each job as a line of JSON
@@ -43,11 +42,6 @@ pub struct JobsArgs {
     pub json: bool,
 }
 
-/// Runs the command.
-///
-/// # Errors
-///
-/// See [`CommandError`].
 pub async fn execute(args: JobsArgs) -> Result<ExitCode, CommandError> {
     let connection = args.api.connect().await?;
     let filter = JobFilter { status: args.status, outcome: args.outcome, job_type: args.job_type };

@@ -32,19 +32,14 @@ pub(super) struct Stage {
 /// How a job is run: its limits, its priority, its API, and how long to wait.
 #[derive(Debug, Clone, clap::Args)]
 pub struct LifecycleArgs {
-    /// When to end the job.
     #[command(flatten)]
     pub deadline: DeadlineArgs,
-    /// How many chunks run in parallel.
     #[command(flatten)]
     pub concurrency: ConcurrencyArgs,
-    /// Which workers take the job up.
     #[command(flatten)]
     pub priority: PriorityArgs,
-    /// Where the API is.
     #[command(flatten)]
     pub target: TargetArgs,
-    /// When to give up.
     #[command(flatten)]
     pub patience: PatienceArgs,
 }

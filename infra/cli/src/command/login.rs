@@ -43,11 +43,6 @@ pub struct LogoutArgs {
     pub url: Option<String>,
 }
 
-/// Runs `rowmill login`.
-///
-/// # Errors
-///
-/// See [`CommandError`].
 pub async fn execute(args: LoginArgs) -> Result<ExitCode, CommandError> {
     let (api, logins) = (api(args.url)?, logins()?);
     let request = LoginRequest {
@@ -70,11 +65,6 @@ pub async fn execute(args: LoginArgs) -> Result<ExitCode, CommandError> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Runs `rowmill logout`.
-///
-/// # Errors
-///
-/// See [`CommandError`].
 pub async fn execute_logout(args: LogoutArgs) -> Result<ExitCode, CommandError> {
     let (api, logins) = (api(args.url)?, logins()?);
     match logins.forget(&api)? {

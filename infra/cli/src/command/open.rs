@@ -22,11 +22,6 @@ pub struct OpenArgs {
     pub no_browser: bool,
 }
 
-/// Runs the command.
-///
-/// # Errors
-///
-/// See [`CommandError`].
 pub async fn execute(args: OpenArgs) -> Result<ExitCode, CommandError> {
     let api = match args.url.or_else(|| from_environment(URL_VARIABLE)) {
         Some(url) => url,

@@ -13,7 +13,6 @@ use crate::follow::{Details, summary};
 /// Exit codes: 0 if the job is paused, 1 if it has ended or is about to.
 #[derive(Debug, clap::Args)]
 pub struct PauseArgs {
-    /// Which job.
     #[command(flatten)]
     pub job: JobRefArgs,
     /// Print the job as a line of JSON
@@ -26,7 +25,6 @@ pub struct PauseArgs {
 /// Exit codes: 0 if the job goes on, also if it was not paused; 1 if it has ended or is being stopped.
 #[derive(Debug, clap::Args)]
 pub struct ResumeArgs {
-    /// Which job.
     #[command(flatten)]
     pub job: JobRefArgs,
     /// Print the job as a line of JSON
@@ -34,11 +32,6 @@ pub struct ResumeArgs {
     pub json: bool,
 }
 
-/// Runs `rowmill pause`.
-///
-/// # Errors
-///
-/// See [`CommandError`].
 pub async fn execute(args: PauseArgs) -> Result<ExitCode, CommandError> {
     let connection = args.job.api.connect().await?;
     let job = connection.api.pause_job(args.job.job_guid).await?;
@@ -53,11 +46,6 @@ pub async fn execute(args: PauseArgs) -> Result<ExitCode, CommandError> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Runs `rowmill resume`.
-///
-/// # Errors
-///
-/// See [`CommandError`].
 pub async fn execute_resume(args: ResumeArgs) -> Result<ExitCode, CommandError> {
     let connection = args.job.api.connect().await?;
     let job = connection.api.resume_job(args.job.job_guid).await?;

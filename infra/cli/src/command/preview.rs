@@ -29,13 +29,11 @@ pub struct PreviewArgs {
     /// A job type: says too whether it would accept the params
     #[arg(long = "type", value_name = "TYPE")]
     pub job_type: Option<String>,
-    /// Parameters of the job type.
     #[command(flatten)]
     pub params: ParamArgs,
     /// How many rows to show, 1 to 100
     #[arg(long, default_value_t = 20)]
     pub rows: u32,
-    /// Where the API is.
     #[command(flatten)]
     pub api: ApiArgs,
     /// Print the answer of the API as one line of JSON
@@ -43,11 +41,6 @@ pub struct PreviewArgs {
     pub json: bool,
 }
 
-/// Runs the command.
-///
-/// # Errors
-///
-/// See [`CommandError`].
 pub async fn execute(args: PreviewArgs) -> Result<ExitCode, CommandError> {
     let request =
         PreviewRequest { job_type: args.job_type.clone(), params: args.params.to_json()?, rows: Some(args.rows) };

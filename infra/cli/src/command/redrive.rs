@@ -21,25 +21,18 @@ use crate::upload::{SourceFile, store};
 /// Exit codes with --watch: as for `rowmill run`. Without: 0 if the job was started again.
 #[derive(Debug, clap::Args)]
 pub struct RedriveArgs {
-    /// Which job.
     #[command(flatten)]
     pub job: JobRefArgs,
     /// File with corrected rows, in the format of the job's failed-rows file
     #[arg(long, value_name = "FILE")]
     pub corrected: Option<PathBuf>,
-    /// When to end the job.
     #[command(flatten)]
     pub deadline: DeadlineArgs,
-    /// Whether and how to follow it.
     #[command(flatten)]
     pub watch: WatchArgs,
 }
 
-/// Runs the command.
-///
-/// # Errors
-///
-/// See [`CommandError`]. Except with `--watch`, the job has not been started again.
+/// After an error without `--watch`, the job has not been started again.
 pub async fn execute(args: RedriveArgs) -> Result<ExitCode, CommandError> {
     // A missing file is found before anything is sent.
     let corrected = match &args.corrected {

@@ -67,10 +67,8 @@ impl OutArgs {
 /// Exit codes: 0 if all files were fetched, 1 if not, 2 wrong usage, 130 interrupted.
 #[derive(Debug, clap::Args)]
 pub struct ResultsArgs {
-    /// Which job.
     #[command(flatten)]
     pub job: JobRefArgs,
-    /// Where the files go.
     #[command(flatten)]
     pub out: OutArgs,
     /// Fetch only results of this kind; can be given several times
@@ -81,11 +79,7 @@ pub struct ResultsArgs {
     pub json: bool,
 }
 
-/// Runs the command.
-///
-/// # Errors
-///
-/// See [`CommandError`]. Complete files are kept.
+/// After an error, complete files are kept.
 pub async fn execute(args: ResultsArgs) -> Result<ExitCode, CommandError> {
     let connection = args.job.api.connect().await?;
     let reporter = if args.json { Reporter::new(true) } else { Reporter::on_stderr() };

@@ -46,10 +46,8 @@ pub struct RunArgs {
     /// The job type: import, validate, transform or your own
     #[arg(long = "type", value_name = "TYPE")]
     pub job_type: String,
-    /// Parameters of the job type.
     #[command(flatten)]
     pub params: ParamArgs,
-    /// How many failures are tolerated.
     #[command(flatten)]
     pub tolerance: ToleranceArgs,
     /// Fetch the results of the ended job into this folder, which is created if missing
@@ -58,7 +56,6 @@ pub struct RunArgs {
     /// Replace existing files in that folder
     #[arg(long, requires = "results")]
     pub force: bool,
-    /// How the job is run.
     #[command(flatten)]
     pub lifecycle: LifecycleArgs,
     /// Print what the job would cost and take, and create none
@@ -69,11 +66,7 @@ pub struct RunArgs {
     pub json: bool,
 }
 
-/// Runs the command.
-///
-/// # Errors
-///
-/// See [`CommandError`]. The message says whether a job was created.
+/// An error says whether a job was created.
 pub async fn execute(args: RunArgs) -> Result<ExitCode, CommandError> {
     // Wrong arguments are found before anything is started or sent.
     let params = args.params.to_json()?;

@@ -22,7 +22,6 @@ use crate::top::{Rates, Snapshot};
 /// such metrics: its rates are those that the active jobs show.
 #[derive(Debug, clap::Args)]
 pub struct TopArgs {
-    /// Which stack.
     #[command(flatten)]
     pub stack: StackArgs,
     /// How long to wait between two looks
@@ -42,11 +41,6 @@ enum News {
     Deaf(std::io::Error),
 }
 
-/// Runs the command.
-///
-/// # Errors
-///
-/// See [`CommandError`].
 pub async fn execute(args: TopArgs) -> Result<ExitCode, CommandError> {
     let mut reader = reader(&args.stack).await?;
     if args.once || !std::io::stdout().is_terminal() {

@@ -24,7 +24,6 @@ pub struct UploadArgs {
     /// Abort this upload, which is not complete: delete what is stored of it
     #[arg(long, value_name = "GUID", conflicts_with = "file")]
     pub abort: Option<FileGuid>,
-    /// Where the API is.
     #[command(flatten)]
     pub api: ApiArgs,
     /// Print progress as JSON lines; the last one is the upload
@@ -32,11 +31,6 @@ pub struct UploadArgs {
     pub json: bool,
 }
 
-/// Runs the command.
-///
-/// # Errors
-///
-/// See [`CommandError`].
 pub async fn execute(args: UploadArgs) -> Result<ExitCode, CommandError> {
     match (&args.abort, &args.file) {
         (Some(file_guid), _) => abort(&args, *file_guid).await,

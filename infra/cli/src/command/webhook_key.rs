@@ -20,16 +20,10 @@ pub struct WebhookKeyArgs {
     /// The job type of the webhook
     #[arg(value_name = "TYPE")]
     pub job_type: String,
-    /// Which stack.
     #[command(flatten)]
     pub stack: StackArgs,
 }
 
-/// Runs `rowmill webhook-key`.
-///
-/// # Errors
-///
-/// [`CommandError::Usage`] if the stack has no such webhook; else see [`CommandError`].
 pub async fn execute(args: WebhookKeyArgs) -> Result<ExitCode, CommandError> {
     let stack = args.stack.deployed().await?;
     let webhooks = webhooks(stack.parameter("JobTargets"));

@@ -59,10 +59,6 @@ impl Callback {
     }
 
     /// The code of the redirect with this state. Any other request is refused and changes nothing.
-    ///
-    /// # Errors
-    ///
-    /// [`CallbackError`].
     pub async fn code(self, state: &str) -> Result<String, CallbackError> {
         let (found, mut first) = mpsc::channel(1);
         let (base, state) = (self.url, Arc::<str>::from(state));

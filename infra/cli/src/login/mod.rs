@@ -62,10 +62,6 @@ pub enum LoginError {
 }
 
 /// Logs in. `open` shows the provider's page to the person.
-///
-/// # Errors
-///
-/// See [`LoginError`].
 pub async fn log_in(request: &LoginRequest, open: impl FnOnce(&Url)) -> Result<Login, LoginError> {
     let provider = Provider::discover(&request.issuer).await?;
     let callback =
@@ -98,10 +94,6 @@ pub async fn log_in(request: &LoginRequest, open: impl FnOnce(&Url)) -> Result<L
 }
 
 /// The same login with a new token.
-///
-/// # Errors
-///
-/// See [`LoginError`].
 async fn renew(api: &str, login: &Login) -> Result<Login, LoginError> {
     let expired = || LoginError::Expired { api: api.to_owned() };
     let refresh = login.refresh_token.clone().ok_or_else(expired)?;

@@ -173,10 +173,6 @@ pub enum SendError {
 }
 
 /// Sends a request to a provider. Redirects are not followed: a code or a token must not go anywhere else.
-///
-/// # Errors
-///
-/// See [`SendError`].
 pub async fn send(request: HttpRequest) -> Result<HttpResponse, SendError> {
     let url = Url::parse(&request.uri().to_string()).map_err(|error| SendError::Address(error.to_string()))?;
     let http = http_client(&url)?;

@@ -89,10 +89,6 @@ impl Logins {
     }
 
     /// Keeps a login, in the place of an earlier one for the same API.
-    ///
-    /// # Errors
-    ///
-    /// [`LoginError::Store`].
     pub fn keep(&self, api: &str, login: Login) -> Result<(), LoginError> {
         let mut logins = self.read()?;
         logins.insert(key_of(api), login);
@@ -100,10 +96,6 @@ impl Logins {
     }
 
     /// Forgets the login for an API. Whether there was one.
-    ///
-    /// # Errors
-    ///
-    /// [`LoginError::Store`].
     pub fn forget(&self, api: &str) -> Result<bool, LoginError> {
         let mut logins = self.read()?;
         let known = logins.remove(&key_of(api)).is_some();

@@ -20,10 +20,6 @@ const TREE_TIMEOUT: Duration = Duration::from_secs(10);
 ///
 /// Cargo's messages and its progress bar go to standard error. If standard error is not a terminal, cargo draws no bar, and
 /// a line with the number of compiled crates comes every 15 seconds instead.
-///
-/// # Errors
-///
-/// See [`PackageError`].
 pub async fn build(workspace: &Path, packages: &[String], compiler: Compiler) -> Result<Vec<Binary>, PackageError> {
     if packages.is_empty() {
         // Without a `--bin`, cargo builds everything.

@@ -178,10 +178,6 @@ impl Stack {
     /// Builds the functions, starts the emulator if it does not run, and deploys the template to it.
     ///
     /// The stack stops when the returned value is dropped, unless it ran before: then it is updated and stays up.
-    ///
-    /// # Errors
-    ///
-    /// See [`StackError`].
     pub async fn up(options: &StackOptions) -> Result<Self, StackError> {
         make_dir(&options.state_dir)?;
         // One `up` at a time in a state folder. A second one waits and then finds the stack running.
