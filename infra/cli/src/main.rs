@@ -3,8 +3,9 @@
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
+use rowmill::command::control::Control;
 use rowmill::command::{
-    CommandError, audit, bench, block, cancel, dead_letters, export, gateway, job, jobs, login, open, pause, preview,
+    CommandError, audit, bench, block, control, dead_letters, export, gateway, job, jobs, login, open, preview,
     redrive, results, run, top, upload, webhook_key,
 };
 use rowmill::operate::{Deploy, Down, Status, Up};
@@ -26,9 +27,18 @@ enum Command {
     Preview(Box<preview::PreviewArgs>),
     Jobs(jobs::JobsArgs),
     Job(job::JobArgs),
-    Cancel(cancel::CancelArgs),
-    Pause(pause::PauseArgs),
-    Resume(pause::ResumeArgs),
+    /// Stops a job. Finished items keep their results, the other items are skipped
+    ///
+    /// Exit codes: 0 if the job is being cancelled or already was, 1 if it had ended before.
+    Cancel(control::ControlArgs),
+    /// Pause a job. Chunks in progress are finished first, no other one begins
+    ///
+    /// Exit codes: 0 if the job is paused, 1 if it has ended or is about to.
+    Pause(control::ControlArgs),
+    /// Resume a paused job
+    ///
+    /// Exit codes: 0 if the job goes on, also if it was not paused; 1 if it has ended or is being stopped.
+    Resume(control::ControlArgs),
     Redrive(redrive::RedriveArgs),
     DeadLetters(dead_letters::DeadLettersArgs),
     Audit(audit::AuditArgs),
@@ -58,9 +68,9 @@ async fn main() -> ExitCode {
         Command::Preview(args) => exit_code_of(preview::execute(*args).await),
         Command::Jobs(args) => exit_code_of(jobs::execute(args).await),
         Command::Job(args) => exit_code_of(job::execute(args).await),
-        Command::Cancel(args) => exit_code_of(cancel::execute(args).await),
-        Command::Pause(args) => exit_code_of(pause::execute(args).await),
-        Command::Resume(args) => exit_code_of(pause::execute_resume(args).await),
+        Command::Cancel(args) => exit_code_of(control::execute(Control::Cancel, args).await),
+        Command::Pause(args) => exit_code_of(control::execute(Control::Pause, args).await),
+        Command::Resume(args) => exit_code_of(control::execute(Control::Resume, args).await),
         Command::Redrive(args) => exit_code_of(redrive::execute(args).await),
         Command::DeadLetters(args) => exit_code_of(dead_letters::execute(args).await),
         Command::Audit(args) => exit_code_of(audit::execute(args).await),

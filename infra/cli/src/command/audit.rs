@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use rowmill_api::audit::{AuditVerdict, AuditView};
 
 use super::connection::JobRefArgs;
-use super::{CommandError, print, print_json};
+use super::{CommandError, print_result};
 use crate::terminal::{count, cut, table};
 
 /// The longest text of a finding that is shown.
@@ -29,11 +29,7 @@ pub async fn execute(args: AuditArgs) -> Result<ExitCode, CommandError> {
     while let (true, Some(next)) = (proof.verdict == AuditVerdict::Continues, proof.next.clone()) {
         proof = connection.api.audit(args.job.job_guid, Some(&next)).await?;
     }
-    if args.json {
-        print_json(&proof)?;
-    } else {
-        print(&shown(&proof))?;
-    }
+    print_result(args.json, &proof, || shown(&proof))?;
     if !proof.is_intact() {
         eprintln!("error: the digest of the proof does not match its figures; they were altered on the way");
         return Ok(ExitCode::FAILURE);

@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::connection::{ApiArgs, Connection};
 use super::interrupt::{self, interrupted};
 use super::params::read_json;
-use super::{CommandError, print, print_json};
+use super::{CommandError, print_result};
 use crate::bench::memory::MemorySizes;
 use crate::bench::report::Report;
 use crate::bench::{BenchError, BenchType, FunctionLogs, Measurement, Workload, measure, rows};
@@ -112,10 +112,7 @@ async fn run(
         runs.push(measured);
     }
     let report = Report { workload, file_bytes: file.size, runs: &runs };
-    match args.json {
-        true => print_json(&report.to_json())?,
-        false => print(&report.to_text())?,
-    }
+    print_result(args.json, &report.to_json(), || report.to_text())?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -10,7 +10,7 @@ use rowmill_api::ids::Owner;
 use serde::Serialize;
 
 use super::deployed::StackArgs;
-use super::{CommandError, print, print_json};
+use super::{CommandError, print_list};
 use crate::aws::failed;
 use crate::terminal::{cut, escape_controls, table};
 
@@ -166,13 +166,7 @@ pub async fn execute_unblock(args: UnblockArgs) -> Result<ExitCode, CommandError
 
 pub async fn execute_blocked(args: BlockedArgs) -> Result<ExitCode, CommandError> {
     let blocks = AdmissionTable::of(&args.stack).await?.all().await?;
-    if args.json {
-        blocks.iter().try_for_each(print_json)?;
-    } else if blocks.is_empty() {
-        eprintln!("Nobody is blocked.");
-    } else {
-        print(&block_table(&blocks))?;
-    }
+    print_list(args.json, &blocks, "Nobody is blocked.", || block_table(&blocks))?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use rowmill_api::dead_letter::DeadChunk;
 
 use super::connection::JobRefArgs;
-use super::{CommandError, print, print_json};
+use super::{CommandError, print_list};
 use crate::api::DeadLetter;
 use crate::terminal::{count, cut, escape_controls, table};
 
@@ -25,13 +25,7 @@ pub struct DeadLettersArgs {
 pub async fn execute(args: DeadLettersArgs) -> Result<ExitCode, CommandError> {
     let connection = args.job.api.connect().await?;
     let letters = connection.api.dead_letters(args.job.job_guid).await?;
-    if args.json {
-        letters.iter().try_for_each(print_json)?;
-    } else if letters.is_empty() {
-        eprintln!("The job has no dead letters.");
-    } else {
-        print(&letter_table(&letters))?;
-    }
+    print_list(args.json, &letters, "The job has no dead letters.", || letter_table(&letters))?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -7,11 +7,11 @@ use rowmill_api::request::CreateJobRequest;
 use rowmill_api::status::Status;
 use serde_json::{Map, Value};
 
-use super::CommandError;
 use super::connection::Connection;
 use super::lifecycle::{JobRun, LifecycleArgs, Stage};
 use super::params::{TextFormat, read_json};
 use super::results::{OutArgs, ResultKind};
+use super::{CommandError, word_of};
 use crate::follow::Reporter;
 
 /// The job type that reads a dataset.
@@ -49,7 +49,7 @@ impl ExportArgs {
     fn params(&self) -> Result<Map<String, Value>, CommandError> {
         let mut params = Map::from_iter([("dataset".to_owned(), self.dataset.as_str().into())]);
         if let Some(format) = self.format {
-            params.insert("format".into(), format.word().into());
+            params.insert("format".into(), word_of(format).into());
         }
         if !self.columns.is_empty() {
             params.insert("columns".into(), self.columns.clone().into());

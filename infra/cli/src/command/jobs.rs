@@ -4,12 +4,11 @@ use std::num::NonZeroUsize;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use clap::builder::{PossibleValuesParser, TypedValueParser};
 use jiff::Timestamp;
 use rowmill_api::status::{JobOutcome, Priority, Status};
 
 use super::connection::ApiArgs;
-use super::{CommandError, print, print_json};
+use super::{CommandError, print_list, word_parser};
 use crate::api::{ApiClient, Job, JobFilter};
 use crate::follow::{file_name, status_word};
 use crate::terminal::{self, age, count, cut, escape_controls, fitted, table};
@@ -24,10 +23,10 @@ const PRIORITY: usize = 6;
 #[derive(Debug, clap::Args)]
 pub struct JobsArgs {
     /// Only jobs with this status
-    #[arg(long, value_parser = status_parser())]
+    #[arg(long, value_parser = word_parser(Status::ALL))]
     pub status: Option<Status>,
     /// Only completed jobs: `succeeded`, `partial` (some rows failed), `failed` (all rows failed), `empty` (nothing to do)
-    #[arg(long, value_parser = outcome_parser(), conflicts_with = "status")]
+    #[arg(long, value_parser = word_parser(JobOutcome::ALL), conflicts_with = "status")]
     pub outcome: Option<JobOutcome>,
     /// Only jobs of this type
     #[arg(long = "type", value_name = "TYPE")]
@@ -46,13 +45,8 @@ pub async fn execute(args: JobsArgs) -> Result<ExitCode, CommandError> {
     let connection = args.api.connect().await?;
     let filter = JobFilter { status: args.status, outcome: args.outcome, job_type: args.job_type };
     let jobs = newest(&connection.api, &filter, args.limit.get()).await?;
-    if args.json {
-        jobs.iter().try_for_each(print_json)?;
-    } else if jobs.is_empty() {
-        eprintln!("No jobs found.");
-    } else {
-        print(&job_table(&jobs, Timestamp::now(), terminal::width()))?;
-    }
+    let table = || job_table(&jobs, Timestamp::now(), terminal::width());
+    print_list(args.json, &jobs, "No jobs found.", table)?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -71,16 +65,6 @@ async fn newest(api: &ApiClient, filter: &JobFilter, limit: usize) -> Result<Vec
     }
     jobs.truncate(limit);
     Ok(jobs)
-}
-
-fn status_parser() -> impl TypedValueParser<Value = Status> {
-    PossibleValuesParser::new(Status::ALL.map(Status::as_str))
-        .map(|word| Status::parse(&word).expect("one of the possible values"))
-}
-
-fn outcome_parser() -> impl TypedValueParser<Value = JobOutcome> {
-    PossibleValuesParser::new(JobOutcome::ALL.map(JobOutcome::as_str))
-        .map(|word| JobOutcome::parse(&word).expect("one of the possible values"))
 }
 
 /// The jobs as a table of this width.

@@ -2,11 +2,10 @@
 
 use std::time::Duration;
 
-use clap::builder::{PossibleValuesParser, TypedValueParser};
 use rowmill_api::request::{MAX_CONCURRENCY_MAX, Tolerance};
 use rowmill_api::status::Priority;
 
-use super::parse_span;
+use super::{parse_span, word_parser};
 
 /// The deadline of a job.
 #[derive(Debug, Clone, Default, clap::Args)]
@@ -62,13 +61,8 @@ pub struct ConcurrencyArgs {
 #[derive(Debug, Clone, Default, clap::Args)]
 pub struct PriorityArgs {
     /// The job's priority; the stack says which one its owner may use at most [default: normal]
-    #[arg(long, value_parser = priority_parser())]
+    #[arg(long, value_parser = word_parser(Priority::ALL))]
     pub priority: Option<Priority>,
-}
-
-fn priority_parser() -> impl TypedValueParser<Value = Priority> {
-    PossibleValuesParser::new(Priority::ALL.map(Priority::as_str))
-        .map(|word| Priority::parse(&word).expect("one of the possible values"))
 }
 
 fn parse_percent(text: &str) -> Result<f64, String> {

@@ -15,7 +15,7 @@
 pub mod audit;
 pub mod bench;
 pub mod block;
-pub mod cancel;
+pub mod control;
 pub mod dead_letters;
 pub mod export;
 pub mod gateway;
@@ -23,7 +23,6 @@ pub mod job;
 pub mod jobs;
 pub mod login;
 pub mod open;
-pub mod pause;
 pub mod preview;
 pub mod redrive;
 pub mod results;
@@ -45,7 +44,9 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use jiff::SignedDuration;
+use rowmill_api::Word;
 use serde_json::Value;
 
 use crate::api::{ApiError, Job};
@@ -174,6 +175,20 @@ fn parse_span(text: &str) -> Result<Duration, String> {
     }
 }
 
+/// Parses one of these words of the API.
+fn word_parser<W, const N: usize>(words: [W; N]) -> impl TypedValueParser<Value = W>
+where
+    W: Word + Send + Sync + 'static,
+{
+    PossibleValuesParser::new(words.map(W::as_str))
+        .map(move |word| words.into_iter().find(|known| known.as_str() == word).expect("one of the possible values"))
+}
+
+/// The name of a value on the command line, which the API uses too.
+fn word_of(value: impl clap::ValueEnum) -> String {
+    value.to_possible_value().expect("no value is hidden").get_name().to_owned()
+}
+
 /// Writes a command's result.
 fn print(text: &str) -> Result<(), CommandError> {
     terminal::print(text).map_err(CommandError::Output)
@@ -182,6 +197,26 @@ fn print(text: &str) -> Result<(), CommandError> {
 fn print_json(value: &impl serde::Serialize) -> Result<(), CommandError> {
     let line = serde_json::to_string(value).expect("the API's types are JSON");
     print(&(line + "\n"))
+}
+
+/// Writes a command's result as a line of JSON, or as text.
+fn print_result(json: bool, value: &impl serde::Serialize, text: impl FnOnce() -> String) -> Result<(), CommandError> {
+    if json { print_json(value) } else { print(&text()) }
+}
+
+/// Writes a list as a line of JSON for each entry, or as a table. `none` tells a person that it is empty.
+fn print_list<T: serde::Serialize>(
+    json: bool,
+    list: &[T],
+    none: &str,
+    table: impl FnOnce() -> String,
+) -> Result<(), CommandError> {
+    match list {
+        _ if json => list.iter().try_for_each(print_json)?,
+        [] => eprintln!("{none}"),
+        _ => print(&table())?,
+    }
+    Ok(())
 }
 
 /// Shows a job: as a line of JSON, or as counts, the first failed rows, and the command that fetches all of them.

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value};
 
-use super::CommandError;
+use super::{CommandError, word_of};
 use crate::upload::{CSV, JSON_LINES, PARQUET, XLSX};
 
 /// Format of an uploaded file.
@@ -29,16 +29,6 @@ impl Format {
             Self::Parquet => PARQUET,
         }
     }
-
-    /// Its name in the API.
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Csv => "csv",
-            Self::Jsonl => "jsonl",
-            Self::Xlsx => "xlsx",
-            Self::Parquet => "parquet",
-        }
-    }
 }
 
 /// Format of a file that a job writes.
@@ -50,16 +40,6 @@ pub enum TextFormat {
     Jsonl,
 }
 
-impl TextFormat {
-    /// Its name in the API.
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Csv => Format::Csv.word(),
-            Self::Jsonl => Format::Jsonl.word(),
-        }
-    }
-}
-
 /// Compression of an uploaded file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum Compression {
@@ -69,17 +49,6 @@ pub enum Compression {
     Zstd,
     /// Not compressed, even if the file name says otherwise.
     None,
-}
-
-impl Compression {
-    /// Its name in the API.
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Gzip => "gzip",
-            Self::Zstd => "zstd",
-            Self::None => "none",
-        }
-    }
 }
 
 /// Params of the job, named as in the API.
@@ -151,12 +120,12 @@ impl ParamArgs {
             ("header", self.no_header.then_some(false.into())),
             ("headerRow", self.header_row.map(Value::from)),
             ("skipRows", self.skip_rows.map(Value::from)),
-            ("format", self.format.map(|format| format.word().into())),
+            ("format", self.format.map(|format| word_of(format).into())),
             ("sheet", text(&self.sheet)),
-            ("compression", self.compression.map(|compression| compression.word().into())),
+            ("compression", self.compression.map(|compression| word_of(compression).into())),
             ("encoding", text(&self.encoding)),
             ("mapping", mapping),
-            ("outputFormat", self.output_format.map(|format| format.word().into())),
+            ("outputFormat", self.output_format.map(|format| word_of(format).into())),
             ("dryRun", self.dry_run.then_some(true.into())),
         ];
         let given = given.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?)));

@@ -9,7 +9,7 @@ use rowmill_api::request::PreviewRequest;
 
 use super::connection::ApiArgs;
 use super::params::ParamArgs;
-use super::{CommandError, print, print_json};
+use super::{CommandError, print_result};
 use crate::follow::Reporter;
 use crate::terminal::{self, count, cut, escape_controls, fitted, table};
 use crate::upload::{RememberedUploads, SourceFile, store};
@@ -61,10 +61,7 @@ pub async fn execute(args: PreviewArgs) -> Result<ExitCode, CommandError> {
         }
     };
     let preview = connection.api.preview(file_guid, &request).await?;
-    match args.json {
-        true => print_json(&preview)?,
-        false => print(&shown(&preview, terminal::width()))?,
-    }
+    print_result(args.json, &preview, || shown(&preview, terminal::width()))?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -9,7 +9,7 @@ use rowmill_api::request::RedriveRequest;
 use super::connection::{Connection, JobRefArgs};
 use super::job::WatchArgs;
 use super::limits::DeadlineArgs;
-use super::{CommandError, print, print_json};
+use super::{CommandError, print_result};
 use crate::follow::{Details, Reporter, summary};
 use crate::upload::{SourceFile, store};
 
@@ -49,10 +49,8 @@ pub async fn execute(args: RedriveArgs) -> Result<ExitCode, CommandError> {
     if args.watch.watch {
         return args.watch.follow(&connection, job).await;
     }
-    if args.watch.json {
-        print_json(&job)?;
-    } else {
-        print(&summary(&job, &Details::default()))?;
+    print_result(args.watch.json, &job, || summary(&job, &Details::default()))?;
+    if !args.watch.json {
         eprintln!(
             "The failed items are processed again.\nLook at it again: {}",
             connection.watch_command(job.job_guid)

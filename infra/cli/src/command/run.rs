@@ -16,7 +16,7 @@ use super::connection::Connection;
 use super::lifecycle::{JobRun, LifecycleArgs, Stage};
 use super::limits::ToleranceArgs;
 use super::params::ParamArgs;
-use super::{CommandError, print, print_json};
+use super::{CommandError, print_result};
 use crate::download::Folder;
 use crate::follow::Reporter;
 use crate::terminal::{count, dollars, escape_controls, span, table};
@@ -158,10 +158,7 @@ async fn run(
     if args.estimate {
         drop(reporter);
         let estimate = connection.api.estimate_job(&new_job).await?;
-        match args.json {
-            true => print_json(&estimate)?,
-            false => print(&estimated(&estimate))?,
-        }
+        print_result(args.json, &estimate, || estimated(&estimate))?;
         return Ok(ExitCode::SUCCESS);
     }
     let job_run = JobRun { connection, patience: &args.lifecycle.patience, json: args.json, stage };
