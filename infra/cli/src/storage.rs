@@ -2,10 +2,7 @@
 
 use std::time::Duration;
 
-use jiff::Timestamp;
-use reqwest::header::RETRY_AFTER;
-
-use crate::api::{is_transient, parse_retry_after};
+use crate::api::{is_transient, retry_after};
 use crate::terminal::escape_controls;
 
 /// A transfer without a byte for this long is aborted and retried.
@@ -27,11 +24,7 @@ impl StorageRefusal {
     /// Reads an answer whose status is an error.
     pub async fn read(response: reqwest::Response) -> Self {
         let status = response.status().as_u16();
-        let retry_after = response
-            .headers()
-            .get(RETRY_AFTER)
-            .and_then(|value| value.to_str().ok())
-            .and_then(|value| parse_retry_after(value, Timestamp::now()));
+        let retry_after = retry_after(response.headers());
         let body = tokio::time::timeout(REASON_TIMEOUT, response.text()).await;
         let body = body.ok().and_then(Result::ok).unwrap_or_default();
         Self { status, reason: reason(&body), retry_after }

@@ -14,9 +14,8 @@ mod transport;
 use std::time::Duration;
 
 use bytes::Bytes;
-use hyper::header::{CONTENT_LENGTH, CONTENT_TYPE, RETRY_AFTER};
+use hyper::header::{CONTENT_LENGTH, CONTENT_TYPE};
 use hyper::{Request, StatusCode};
-use jiff::Timestamp;
 use reqwest::Url;
 use rowmill_api::audit::AuditView;
 use rowmill_api::dead_letter::{self, DeadLetterList};
@@ -37,7 +36,7 @@ use uuid::Uuid;
 
 pub use error::{ApiError, Refusal};
 pub use results::{MANIFEST, files_of};
-pub use retry::{RetryPolicy, is_transient, parse_retry_after};
+pub use retry::{RetryPolicy, is_transient, retry_after};
 pub use shown::Shown;
 use transport::Transport;
 pub(crate) use transport::{http_client, is_loopback};
@@ -352,11 +351,7 @@ impl ApiClient {
         let request = request.body(content).map_err(|source| ApiError::Unsendable { call: call.name, source })?;
         let response = self.transport.send(call.name, request, timeout).await?;
         let (status, body) = (response.status(), response.body());
-        let retry_after = response
-            .headers()
-            .get(RETRY_AFTER)
-            .and_then(|value| value.to_str().ok())
-            .and_then(|value| parse_retry_after(value, Timestamp::now()));
+        let retry_after = retry_after(response.headers());
         if !status.is_success() {
             let refusal = Refusal::read(call.name, status, body, retry_after);
             return Err(ApiError::Refused(Box::new(refusal)));

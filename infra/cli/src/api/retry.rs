@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use hyper::header::{HeaderMap, RETRY_AFTER};
 use jiff::{SignedDuration, Timestamp, fmt::rfc2822};
 
 /// How often and how patiently one request is tried.
@@ -68,8 +69,13 @@ pub fn is_transient(status: u16) -> bool {
     }
 }
 
+/// The wait that an answer with these headers asks for.
+pub fn retry_after(headers: &HeaderMap) -> Option<Duration> {
+    parse_retry_after(headers.get(RETRY_AFTER)?.to_str().ok()?, Timestamp::now())
+}
+
 /// Reads a `Retry-After` value: whole seconds, or an HTTP date, which `now` turns into a wait.
-pub fn parse_retry_after(value: &str, now: Timestamp) -> Option<Duration> {
+fn parse_retry_after(value: &str, now: Timestamp) -> Option<Duration> {
     let value = value.trim();
     if let Ok(seconds) = value.parse::<u64>() {
         return Some(Duration::from_secs(seconds));
