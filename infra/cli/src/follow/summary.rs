@@ -23,11 +23,11 @@ const RAW_MIN_WIDTH: usize = 8;
 /// The result of an ended job, for the exit code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
-    AllSucceeded,
-    /// The job completed; some items did not succeed.
-    SomeFailed,
+    AllSucceeded = 0,
     /// The job failed, or was cancelled, as a whole.
-    JobFailed,
+    JobFailed = 1,
+    /// The job completed; some items did not succeed.
+    SomeFailed = 3,
 }
 
 impl Verdict {
@@ -40,17 +40,8 @@ impl Verdict {
         }
     }
 
-    /// 0, 3 or 1.
     pub fn exit_code(self) -> ExitCode {
-        ExitCode::from(self.code())
-    }
-
-    fn code(self) -> u8 {
-        match self {
-            Self::AllSucceeded => 0,
-            Self::SomeFailed => 3,
-            Self::JobFailed => 1,
-        }
+        ExitCode::from(self as u8)
     }
 }
 
@@ -203,7 +194,7 @@ mod tests {
         let code = |status: &str, failed, skipped| {
             let mut job = job(status, 100);
             (job.items_failed, job.items_skipped) = (failed, skipped);
-            Verdict::of(&job).code()
+            Verdict::of(&job) as u8
         };
         assert_eq!(code("completed", 0, 0), 0);
         assert_eq!(code("completed", 1, 0), 3);
@@ -248,7 +239,7 @@ mod tests {
         let mut empty = job("completed", 100);
         empty.outcome = Some(JobOutcome::Empty);
         assert!(summary_of(&empty).starts_with("Job complete, nothing to do: the input has no rows\n"));
-        assert_eq!((Verdict::of(&empty).code(), status_word(&empty)), (0, "nothing to do".to_owned()));
+        assert_eq!((Verdict::of(&empty) as u8, status_word(&empty)), (0, "nothing to do".to_owned()));
     }
 
     #[test]
