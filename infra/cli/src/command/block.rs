@@ -9,7 +9,7 @@ use rowmill_api::blocks::{self, AT, Principal, REASON, REASON_MAX_BYTES, SCOPE_P
 use rowmill_api::ids::Owner;
 use serde::Serialize;
 
-use super::deployed::StackArgs;
+use super::connection::FunctionsArgs;
 use super::{CommandError, print_list};
 use crate::aws::failed;
 use crate::terminal::{cut, escape_controls, table};
@@ -28,7 +28,7 @@ pub struct BlockArgs {
     #[arg(long, value_name = "TEXT", value_parser = parse_reason)]
     pub reason: Option<String>,
     #[command(flatten)]
-    pub stack: StackArgs,
+    pub stack: FunctionsArgs,
 }
 
 /// Lifts the block of an owner
@@ -39,14 +39,14 @@ pub struct UnblockArgs {
     #[command(flatten)]
     pub principal: PrincipalArgs,
     #[command(flatten)]
-    pub stack: StackArgs,
+    pub stack: FunctionsArgs,
 }
 
 /// Lists who is blocked
 #[derive(Debug, clap::Args)]
 pub struct BlockedArgs {
     #[command(flatten)]
-    pub stack: StackArgs,
+    pub stack: FunctionsArgs,
     /// Print each block as a line of JSON
     #[arg(long)]
     pub json: bool,
@@ -99,7 +99,7 @@ struct ListedBlock {
 }
 
 impl AdmissionTable {
-    async fn of(stack: &StackArgs) -> Result<Self, CommandError> {
+    async fn of(stack: &FunctionsArgs) -> Result<Self, CommandError> {
         let stack = stack.deployed().await?;
         let name = stack.output(TABLE_OUTPUT)?.to_owned();
         Ok(Self { dynamodb: stack.aws.dynamodb, name })

@@ -7,23 +7,16 @@ use super::connection::FunctionsArgs;
 use crate::aws::{Aws, Target};
 use crate::stack::{self, StackOptions};
 
-/// A stack, by its name on AWS or on an emulator; else the running local stack.
-#[derive(Debug, Clone, Default, clap::Args)]
-pub struct StackArgs {
-    /// The stack, as for commands that invoke its functions.
-    #[command(flatten)]
-    pub functions: FunctionsArgs,
-}
-
 pub(super) struct DeployedStack {
     pub aws: Aws,
     name: String,
     described: Stack,
 }
 
-impl StackArgs {
+impl FunctionsArgs {
+    /// The stack of this name on AWS or on an emulator; else the running local stack.
     pub(super) async fn deployed(&self) -> Result<DeployedStack, CommandError> {
-        let (target, name) = match self.functions.given() {
+        let (target, name) = match self.given() {
             Some((target, name)) => (target, name.to_owned()),
             None => (local_target().await?, stack::STACK_NAME.to_owned()),
         };

@@ -8,7 +8,7 @@ use ratatui::DefaultTerminal;
 use ratatui::crossterm::event::{self, Event};
 use tokio::sync::mpsc;
 
-use super::deployed::StackArgs;
+use super::connection::FunctionsArgs;
 use super::{CommandError, explain, parse_span, print};
 use crate::top::draw::Screen;
 use crate::top::read::Reader;
@@ -23,7 +23,7 @@ use crate::top::{Rates, Snapshot};
 #[derive(Debug, clap::Args)]
 pub struct TopArgs {
     #[command(flatten)]
-    pub stack: StackArgs,
+    pub stack: FunctionsArgs,
     /// How long to wait between two looks
     #[arg(long, value_name = "SPAN", default_value = "2s", value_parser = parse_span)]
     pub every: Duration,
@@ -55,7 +55,7 @@ pub async fn execute(args: TopArgs) -> Result<ExitCode, CommandError> {
     Ok(ExitCode::SUCCESS)
 }
 
-async fn reader(args: &StackArgs) -> Result<Reader, CommandError> {
+async fn reader(args: &FunctionsArgs) -> Result<Reader, CommandError> {
     let stack = args.deployed().await?;
     let (name, jobs_table) = (stack.name().to_owned(), stack.output("JobsTable")?.to_owned());
     let (outputs, scope) = (stack.outputs(), stack.parameter("ReadScope").to_owned());

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use rowmill_api::webhook_key;
 use serde_json::Value;
 
-use super::deployed::StackArgs;
+use super::connection::FunctionsArgs;
 use super::{CommandError, print};
 use crate::aws::failed;
 
@@ -21,7 +21,7 @@ pub struct WebhookKeyArgs {
     #[arg(value_name = "TYPE")]
     pub job_type: String,
     #[command(flatten)]
-    pub stack: StackArgs,
+    pub stack: FunctionsArgs,
 }
 
 pub async fn execute(args: WebhookKeyArgs) -> Result<ExitCode, CommandError> {
