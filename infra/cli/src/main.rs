@@ -60,40 +60,36 @@ enum Command {
 
 #[tokio::main]
 async fn main() -> ExitCode {
-    match Rowmill::parse().command {
-        Command::Run(args) => exit_code_of(run::execute(*args).await),
-        Command::Export(args) => exit_code_of(export::execute(args).await),
-        Command::Results(args) => exit_code_of(results::execute(args).await),
-        Command::Upload(args) => exit_code_of(upload::execute(args).await),
-        Command::Preview(args) => exit_code_of(preview::execute(*args).await),
-        Command::Jobs(args) => exit_code_of(jobs::execute(args).await),
-        Command::Job(args) => exit_code_of(job::execute(args).await),
-        Command::Cancel(args) => exit_code_of(control::execute(Control::Cancel, args).await),
-        Command::Pause(args) => exit_code_of(control::execute(Control::Pause, args).await),
-        Command::Resume(args) => exit_code_of(control::execute(Control::Resume, args).await),
-        Command::Redrive(args) => exit_code_of(redrive::execute(args).await),
-        Command::DeadLetters(args) => exit_code_of(dead_letters::execute(args).await),
-        Command::Audit(args) => exit_code_of(audit::execute(args).await),
-        Command::Gateway(args) => exit_code_of(gateway::execute(args).await),
-        Command::Open(args) => exit_code_of(open::execute(args).await),
-        Command::Login(args) => exit_code_of(login::execute(args).await),
-        Command::Logout(args) => exit_code_of(login::execute_logout(args).await),
-        Command::Bench(args) => exit_code_of(bench::execute(args).await),
-        Command::Top(args) => exit_code_of(top::execute(args).await),
-        Command::Block(args) => exit_code_of(block::execute(args).await),
-        Command::Unblock(args) => exit_code_of(block::execute_unblock(args).await),
-        Command::Blocked(args) => exit_code_of(block::execute_blocked(args).await),
-        Command::WebhookKey(args) => exit_code_of(webhook_key::execute(args).await),
+    let result = match Rowmill::parse().command {
+        Command::Run(args) => run::execute(*args).await,
+        Command::Export(args) => export::execute(args).await,
+        Command::Results(args) => results::execute(args).await,
+        Command::Upload(args) => upload::execute(args).await,
+        Command::Preview(args) => preview::execute(*args).await,
+        Command::Jobs(args) => jobs::execute(args).await,
+        Command::Job(args) => job::execute(args).await,
+        Command::Cancel(args) => control::execute(Control::Cancel, args).await,
+        Command::Pause(args) => control::execute(Control::Pause, args).await,
+        Command::Resume(args) => control::execute(Control::Resume, args).await,
+        Command::Redrive(args) => redrive::execute(args).await,
+        Command::DeadLetters(args) => dead_letters::execute(args).await,
+        Command::Audit(args) => audit::execute(args).await,
+        Command::Gateway(args) => gateway::execute(args).await,
+        Command::Open(args) => open::execute(args).await,
+        Command::Login(args) => login::execute(args).await,
+        Command::Logout(args) => login::execute_logout(args).await,
+        Command::Bench(args) => bench::execute(args).await,
+        Command::Top(args) => top::execute(args).await,
+        Command::Block(args) => block::execute(args).await,
+        Command::Unblock(args) => block::execute_unblock(args).await,
+        Command::Blocked(args) => block::execute_blocked(args).await,
+        Command::WebhookKey(args) => webhook_key::execute(args).await,
         Command::Up(up) => up.run().await,
         Command::Down(down) => down.run().await,
         Command::Status(status) => status.run().await,
         Command::Deploy(deploy) => deploy.run().await,
-    }
-}
-
-/// The exit code of a client command. Prints its error to standard error.
-fn exit_code_of(result: Result<ExitCode, CommandError>) -> ExitCode {
-    result.unwrap_or_else(|error| {
+    };
+    result.unwrap_or_else(|error: CommandError| {
         eprintln!("error: {}", error.explain());
         error.exit_code()
     })

@@ -3,8 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::future::Future;
-use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitCode;
 
 use clap::Args;
@@ -12,30 +11,14 @@ use clap::Args;
 use crate::address::is_loopback;
 use crate::api::ApiClient;
 use crate::aws::{Aws, Target, parse_endpoint};
-use crate::command::explain;
 use crate::command::interrupt::{self, interrupted};
+use crate::command::{CommandError, print, print_result};
 use crate::deploy::{self, DeployError, Deployment};
 use crate::gateway::Gateway;
-use crate::package::{self, Architecture, Compiler, Package, PackageError};
+use crate::package::{self, Architecture, Compiler, Package};
 use crate::progress::Progress;
-use crate::stack::{self, Health, Record, Stack, StackError, StackOptions};
+use crate::stack::{self, Health, Record, Stack, StackOptions};
 use crate::template::Template;
-use crate::terminal;
-
-#[derive(Debug, thiserror::Error)]
-pub enum OperateError {
-    #[error(transparent)]
-    Stack(#[from] StackError),
-    #[error(transparent)]
-    Deploy(#[from] DeployError),
-    #[error(transparent)]
-    Package(#[from] PackageError),
-    /// The local stack ended while `rowmill up` was in the foreground.
-    #[error("the local stack ended unexpectedly; see {}", .0.display())]
-    StackEnded(PathBuf),
-    #[error("cannot write the result")]
-    Output(#[source] io::Error),
-}
 
 /// Warning for a stack on AWS with an API that anybody can call.
 const OPEN_API: &str = "warning: the HTTP API is open: anybody who knows its URL can read and start jobs, as the owner `local`. \
@@ -114,37 +97,34 @@ fn parse_parameter(text: &str) -> Result<(String, String), String> {
 }
 
 impl Up {
-    pub async fn run(self) -> ExitCode {
-        finish(async {
-            let options = StackOptions {
-                release: self.release,
-                parameters: self.parameters,
-                ..StackOptions::for_current_workspace()?
-            };
-            if self.detach {
-                return unless_interrupted(async {
-                    print_api(&stack::ensure_up(&options).await?, options.progress)?;
-                    Ok(ExitCode::SUCCESS)
-                })
-                .await;
-            }
-            // An interruption during the start also stops the stack.
-            let stack = tokio::select! {
-                stack = Stack::up(&options) => stack?,
-                () = interrupted() => return Ok(interrupt::exit_code()),
-            };
-            hold(stack, &options).await
-        })
-        .await
+    pub async fn run(self) -> Result<ExitCode, CommandError> {
+        let options = StackOptions {
+            release: self.release,
+            parameters: self.parameters,
+            ..StackOptions::for_current_workspace()?
+        };
+        if self.detach {
+            return unless_interrupted(async {
+                print_api(&stack::ensure_up(&options).await?, options.progress)?;
+                Ok(ExitCode::SUCCESS)
+            })
+            .await;
+        }
+        // An interruption during the start also stops the stack.
+        let stack = tokio::select! {
+            stack = Stack::up(&options) => stack?,
+            () = interrupted() => return Ok(interrupt::exit_code()),
+        };
+        hold(stack, &options).await
     }
 }
 
 /// Prints the address of the API, or says how to use a stack without one.
-fn print_api(record: &Record, progress: Progress) -> Result<(), OperateError> {
+fn print_api(record: &Record, progress: Progress) -> Result<(), CommandError> {
     match &record.api_url {
         Some(url) => {
             progress.line(format_args!("The page is at {}", stack::page_url(url)));
-            print_line(url)
+            print(&format!("{url}\n"))
         }
         None => {
             progress
@@ -155,12 +135,12 @@ fn print_api(record: &Record, progress: Progress) -> Result<(), OperateError> {
 }
 
 /// Keeps a stack running until Ctrl-C, which is the normal end and not a failure.
-async fn hold(stack: Stack, options: &StackOptions) -> Result<ExitCode, OperateError> {
+async fn hold(stack: Stack, options: &StackOptions) -> Result<ExitCode, CommandError> {
     print_api(stack.record(), options.progress)?;
     options.progress.line("The local stack is up. Ctrl-C stops it.");
     tokio::select! {
         () = interrupted() => {}
-        () = stack.ended() => return Err(OperateError::StackEnded(options.state_dir.join("emulator.log"))),
+        () = stack.ended() => return Err(CommandError::StackEnded(options.state_dir.join("emulator.log"))),
     }
     options.progress.line("Stopping the local stack");
     stack.down().await?;
@@ -168,36 +148,26 @@ async fn hold(stack: Stack, options: &StackOptions) -> Result<ExitCode, OperateE
 }
 
 impl Down {
-    pub async fn run(self) -> ExitCode {
-        finish(async {
-            let options = StackOptions::for_current_workspace()?;
-            let was_running = stack::down(&options.state_dir).await?;
-            let said = if was_running {
-                "The local stack is stopped, its data is lost."
-            } else {
-                "The local stack is not running."
-            };
-            Progress::Shown.line(said);
-            Ok(ExitCode::SUCCESS)
-        })
-        .await
+    pub async fn run(self) -> Result<ExitCode, CommandError> {
+        let options = StackOptions::for_current_workspace()?;
+        let was_running = stack::down(&options.state_dir).await?;
+        let said = if was_running {
+            "The local stack is stopped, its data is lost."
+        } else {
+            "The local stack is not running."
+        };
+        Progress::Shown.line(said);
+        Ok(ExitCode::SUCCESS)
     }
 }
 
 impl Status {
     /// Runs the command. Exit code 1 if the stack does not run or does not answer.
-    pub async fn run(self) -> ExitCode {
-        finish(async {
-            let options = StackOptions::for_current_workspace()?;
-            let (record, health) = stack::running(&options.state_dir).await?;
-            if self.json {
-                print_line(&serde_json::to_string(&record).expect("a record is JSON"))?;
-            } else {
-                print(&status_text(&record, health, &stack::logs_dir(&options)))?;
-            }
-            Ok(if health == Health::Answering { ExitCode::SUCCESS } else { ExitCode::FAILURE })
-        })
-        .await
+    pub async fn run(self) -> Result<ExitCode, CommandError> {
+        let options = StackOptions::for_current_workspace()?;
+        let (record, health) = stack::running(&options.state_dir).await?;
+        print_result(self.json, &record, || status_text(&record, health, &stack::logs_dir(&options)))?;
+        Ok(if health == Health::Answering { ExitCode::SUCCESS } else { ExitCode::FAILURE })
     }
 }
 
@@ -220,20 +190,12 @@ fn outputs_text(outputs: &BTreeMap<String, String>) -> String {
     })
 }
 
-fn print(text: &str) -> Result<(), OperateError> {
-    terminal::print(text).map_err(OperateError::Output)
-}
-
-fn print_line(text: &str) -> Result<(), OperateError> {
-    print(&format!("{text}\n"))
-}
-
 impl Deploy {
-    pub async fn run(self) -> ExitCode {
-        finish(unless_interrupted(self.deploy())).await
+    pub async fn run(self) -> Result<ExitCode, CommandError> {
+        unless_interrupted(self.deploy()).await
     }
 
-    async fn deploy(self) -> Result<ExitCode, OperateError> {
+    async fn deploy(self) -> Result<ExitCode, CommandError> {
         let options = StackOptions::for_current_workspace()?;
         let template = Template::load(&options.workspace.join("template.yaml")).map_err(DeployError::from)?;
         let mut parameters: BTreeMap<String, String> = self.parameters.iter().cloned().collect();
@@ -261,11 +223,7 @@ impl Deploy {
         if !aws.is_emulator() && deployed.is_open() {
             Progress::Shown.line(OPEN_API);
         }
-        if self.json {
-            print_line(&serde_json::to_string(&deployed.outputs).expect("outputs are JSON"))?;
-        } else {
-            print(&outputs_text(&deployed.outputs))?;
-        }
+        print_result(self.json, &deployed.outputs, || outputs_text(&deployed.outputs))?;
         Ok(ExitCode::SUCCESS)
     }
 
@@ -308,22 +266,14 @@ fn is_on_this_machine(url: &str) -> bool {
 }
 
 /// Runs `work` until Ctrl-C or SIGTERM. What it has started ends when it is dropped.
-async fn unless_interrupted<W>(work: W) -> Result<ExitCode, OperateError>
+async fn unless_interrupted<W>(work: W) -> Result<ExitCode, CommandError>
 where
-    W: Future<Output = Result<ExitCode, OperateError>>,
+    W: Future<Output = Result<ExitCode, CommandError>>,
 {
     tokio::select! {
         done = work => done,
         () = interrupted() => Ok(interrupt::exit_code()),
     }
-}
-
-/// Runs `work`. An error is printed with its causes and becomes exit code 1.
-async fn finish(work: impl Future<Output = Result<ExitCode, OperateError>>) -> ExitCode {
-    work.await.unwrap_or_else(|error| {
-        eprintln!("error: {}", explain(&error));
-        ExitCode::FAILURE
-    })
 }
 
 #[cfg(test)]

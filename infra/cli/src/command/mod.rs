@@ -52,9 +52,11 @@ use serde_json::Value;
 use crate::api::{ApiError, Job};
 use crate::aws::CallFailed;
 use crate::bench::BenchError;
+use crate::deploy::DeployError;
 use crate::download::DownloadError;
 use crate::follow::{Details, FollowError, Patience, failed_items_table, file_name, summary};
 use crate::login::LoginError;
+use crate::package::PackageError;
 use crate::stack::StackError;
 use crate::terminal::{self, innermost};
 use crate::upload::UploadError;
@@ -99,6 +101,13 @@ pub enum CommandError {
     },
     #[error(transparent)]
     Stack(#[from] StackError),
+    /// The local stack ended while `rowmill up` was in the foreground.
+    #[error("the local stack ended unexpectedly; see {}", .0.display())]
+    StackEnded(PathBuf),
+    #[error(transparent)]
+    Deploy(#[from] DeployError),
+    #[error(transparent)]
+    Package(#[from] PackageError),
     #[error(transparent)]
     Login(#[from] LoginError),
     #[error(transparent)]
@@ -190,7 +199,7 @@ fn word_of(value: impl clap::ValueEnum) -> String {
 }
 
 /// Writes a command's result.
-fn print(text: &str) -> Result<(), CommandError> {
+pub(crate) fn print(text: &str) -> Result<(), CommandError> {
     terminal::print(text).map_err(CommandError::Output)
 }
 
@@ -200,7 +209,11 @@ fn print_json(value: &impl serde::Serialize) -> Result<(), CommandError> {
 }
 
 /// Writes a command's result as a line of JSON, or as text.
-fn print_result(json: bool, value: &impl serde::Serialize, text: impl FnOnce() -> String) -> Result<(), CommandError> {
+pub(crate) fn print_result(
+    json: bool,
+    value: &impl serde::Serialize,
+    text: impl FnOnce() -> String,
+) -> Result<(), CommandError> {
     if json { print_json(value) } else { print(&text()) }
 }
 
