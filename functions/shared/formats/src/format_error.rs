@@ -6,19 +6,16 @@
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum FormatError {
-    /// The param `format` is not a known format.
     #[error("The param `format` is `{format}`, but it must be one of `csv`, `jsonl`, `xlsx` and `parquet`.")]
     UnknownFormat {
         /// The user's text, shortened.
         format: String,
     },
-    /// The param `compression` is not a known compression.
     #[error("The param `compression` is `{compression}`, but it must be one of `gzip`, `zstd` and `none`.")]
     UnknownCompression {
         /// The user's text, shortened.
         compression: String,
     },
-    /// The param `encoding` is not a supported encoding.
     #[error(
         "The encoding `{encoding}` is not supported. Name one of the WHATWG encoding standard, such as `utf-8`, `utf-16`, \
          `windows-1252`, `shift_jis` or `gb18030`, or convert the file to UTF-8."
@@ -27,19 +24,15 @@ pub enum FormatError {
         /// The user's text, shortened.
         encoding: String,
     },
-    /// The file begins with the byte-order mark of UTF-32.
     #[error("The file begins with the byte-order mark of UTF-32, which is not supported. Convert the file to UTF-8.")]
     Utf32,
-    /// A param contradicts the bytes of the file.
     #[error("The param `{param}` is `{said}`, but the file is {found}. Correct or remove the param.")]
     Mismatch {
         param: &'static str,
-        /// Its value.
         said: String,
         /// What the bytes of the file show.
         found: &'static str,
     },
-    /// A param does not apply to this kind of file.
     #[error("The param `{param}` is only for {only}, but the file is {found}. Remove the param.")]
     MeaninglessParam {
         param: &'static str,
@@ -60,20 +53,12 @@ pub enum FormatError {
     )]
     Archive { found: &'static str },
     #[error("The file is compressed with {found}, which is not supported. Use gzip or zstd.")]
-    UnsupportedCompression {
-        /// The compression.
-        found: &'static str,
-    },
+    UnsupportedCompression { found: &'static str },
     /// A compressed file that contains a compressed or binary file instead of text.
     #[error(
         "The file is compressed with {outer} but contains {inner} instead of text. Decompress it once and upload that."
     )]
-    Nested {
-        /// The outer compression.
-        outer: &'static str,
-        /// The content.
-        inner: &'static str,
-    },
+    Nested { outer: &'static str, inner: &'static str },
     #[error("The Parquet file is encrypted, which is not supported. Write it without encryption.")]
     EncryptedParquet,
 }

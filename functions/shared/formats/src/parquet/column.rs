@@ -14,10 +14,11 @@ use parquet::data_type::{
 use parquet::errors::Result;
 use parquet::schema::types::ColumnDescPtr;
 
+use super::damaged;
 use super::file::File;
 use super::footer::{Chunk, place};
 use super::pages::{Pages, ReadLimit};
-use crate::error::DecodeError;
+use crate::error::{DecodeError, Place};
 use crate::watch::Watch;
 
 /// Maximum number of values that all columns together hold in memory.
@@ -40,7 +41,7 @@ pub(super) struct Column {
     read_limit: Arc<ReadLimit>,
     batch_max: u64,
     watch: Watch,
-    place: (usize, usize),
+    place: Place,
 }
 
 pub(super) enum Value<'a> {
@@ -105,7 +106,7 @@ impl Column {
             read_limit,
             batch_max: (VALUES_HELD / columns as u64).max(16),
             watch: file.watch.clone(),
-            place: (column, row_group),
+            place: place(column, row_group),
         }
     }
 
@@ -151,7 +152,7 @@ impl Column {
         }
         (self.level, self.value) = (self.level + 1, self.value + 1);
         let value = self.values.get(self.value - 1);
-        value.ok_or_else(|| damaged(self.place, "it has fewer values than it declares"))
+        value.ok_or_else(|| damaged(self.place.clone(), "it has fewer values than it declares"))
     }
 
     /// Skips the next value, which must be null or part of a missing parent.
@@ -178,21 +179,17 @@ impl Column {
     }
 
     fn damaged(&self, problem: &'static str) -> DecodeError {
-        damaged(self.place, problem)
+        damaged(self.place.clone(), problem)
     }
 
     fn read_error(&self, error: parquet::errors::ParquetError) -> DecodeError {
         self.watch.take_failure().unwrap_or_else(|| DecodeError::Corrupt {
             format: "Parquet file",
-            at: place(self.place.0, self.place.1),
+            at: self.place.clone(),
             problem: "its values cannot be read",
             source: Some(Box::new(error)),
         })
     }
-}
-
-fn damaged((column, row_group): (usize, usize), problem: &'static str) -> DecodeError {
-    DecodeError::Corrupt { format: "Parquet file", at: place(column, row_group), problem, source: None }
 }
 
 impl Values {

@@ -57,12 +57,12 @@ pub(crate) fn decode<R: Read + Seek + Send + 'static>(
         for _ in 0..group.rows {
             row += 1;
             if !next_row(&mut columns)? {
-                return Err(damaged_group(index, "it has fewer rows than it declares").into());
+                return Err(damaged(footer::place(0, index), "it has fewer rows than it declares").into());
             }
             rows.row(&root, &mut columns, consumed(file.size, row, total))?;
         }
         if next_row(&mut columns)? {
-            return Err(damaged_group(index, "it has more rows than it declares").into());
+            return Err(damaged(footer::place(0, index), "it has more rows than it declares").into());
         }
     }
     blocks.finish()
@@ -82,12 +82,7 @@ fn next_row(columns: &mut [Column]) -> Result<bool, DecodeError> {
     match with_record {
         0 => Ok(false),
         all if all == columns.len() => Ok(true),
-        _ => Err(DecodeError::Corrupt {
-            format: "Parquet file",
-            at: Place::Somewhere,
-            problem: "its columns differ in length",
-            source: None,
-        }),
+        _ => Err(damaged(Place::Somewhere, "its columns differ in length")),
     }
 }
 
@@ -100,14 +95,7 @@ fn footer_bytes<R: Read + Seek>(file: &File<R>) -> Result<Vec<u8>, DecodeError> 
     match &tail[4..] {
         b"PAR1" => {}
         b"PARE" => return Err(unsupported("is encrypted", "Write it without encryption.")),
-        _ => {
-            return Err(DecodeError::Corrupt {
-                format: "Parquet file",
-                at: Place::Byte(file.size),
-                problem: "the end of the footer is missing",
-                source: None,
-            });
-        }
+        _ => return Err(damaged(Place::Byte(file.size), "the end of the footer is missing")),
     }
     let length = tail[..4].iter().rev().fold(0, |number, &byte| number << 8 | u64::from(byte));
     if length > FOOTER_MAX_BYTES {
@@ -129,8 +117,8 @@ fn damaged_footer(error: Option<ParquetError>) -> DecodeError {
     }
 }
 
-fn damaged_group(row_group: usize, problem: &'static str) -> DecodeError {
-    DecodeError::Corrupt { format: "Parquet file", at: footer::place(0, row_group), problem, source: None }
+fn damaged(at: Place, problem: &'static str) -> DecodeError {
+    DecodeError::Corrupt { format: "Parquet file", at, problem, source: None }
 }
 
 fn unsupported(what: impl Into<String>, advice: &'static str) -> DecodeError {

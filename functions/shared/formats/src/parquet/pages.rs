@@ -20,7 +20,7 @@ use super::footer::{Chunk, place};
 use super::header::{Header, Kind, encoding_of};
 use super::levels::{count_records, delta_run};
 use super::thrift::ThriftError;
-use super::unsupported;
+use super::{damaged, unsupported};
 use crate::error::DecodeError;
 
 /// Numbers of bytes to read for a page header. The next larger one is tried if the header is longer, because it
@@ -98,8 +98,7 @@ impl<R: Read + Seek> Pages<R> {
     }
 
     fn damaged(&self, problem: &'static str) -> ParquetError {
-        let at = place(self.column, self.row_group);
-        self.fail(DecodeError::Corrupt { format: "Parquet file", at, problem, source: None })
+        self.fail(damaged(place(self.column, self.row_group), problem))
     }
 
     /// The header of the next page that has values.

@@ -10,8 +10,8 @@ use parquet::basic::{ConvertedType, LogicalType, Repetition};
 use parquet::schema::types::{SchemaDescriptor, Type};
 
 use super::column::{Column, Value};
-use super::unsupported;
 use super::value::{Meaning, push_base64, push_escaped, push_json, push_text};
+use super::{damaged, unsupported};
 use crate::blocks::{Block, Blocks, Stopped};
 use crate::error::{DecodeError, Place, shortened};
 
@@ -279,6 +279,5 @@ fn has_next(column: &Column, rep: i16) -> Result<bool, DecodeError> {
 }
 
 fn contradiction() -> DecodeError {
-    let problem = "its columns contradict each other";
-    DecodeError::Corrupt { format: "Parquet file", at: Place::Somewhere, problem, source: None }
+    damaged(Place::Somewhere, "its columns contradict each other")
 }

@@ -116,12 +116,8 @@ fn xml_error(error: quick_xml::Error, part: &str, watch: &Watch) -> DecodeError 
         quick_xml::Error::Io(_) => "its data cannot be decompressed, or the checksum does not match",
         _ => "it is not well-formed XML",
     };
-    DecodeError::Corrupt {
-        format: "workbook",
-        at: Place::Part(shortened(part)),
-        problem,
-        source: Some(Box::new(error)),
-    }
+    let (at, source) = (Place::Part(shortened(part)), Some(error.into()));
+    DecodeError::Corrupt { format: "workbook", at, problem, source }
 }
 
 fn resolved(reference: &BytesRef<'_>) -> Option<Cow<'static, str>> {
