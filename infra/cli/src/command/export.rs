@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 use super::connection::Connection;
 use super::lifecycle::{JobRun, LifecycleArgs, Stage};
 use super::params::{TextFormat, read_json};
-use super::results::{OutArgs, ResultKind};
+use super::results::{OutArgs, ResultKind, fetch};
 use super::{CommandError, word_of};
 use crate::follow::Reporter;
 
@@ -70,8 +70,8 @@ pub async fn execute(args: ExportArgs) -> Result<ExitCode, CommandError> {
         job_type: EXPORT.to_owned(),
         params: args.params()?,
         deadline_seconds: args.lifecycle.deadline.seconds(),
-        max_concurrency: args.lifecycle.concurrency.max_concurrency,
-        priority: args.lifecycle.priority.priority,
+        max_concurrency: args.lifecycle.workers.max_concurrency,
+        priority: args.lifecycle.workers.priority,
         ..CreateJobRequest::default()
     };
     args.lifecycle.carry_out(async |connection, stage| export(&args, &new_job, connection, stage).await).await
@@ -89,7 +89,7 @@ async fn export(
     let job = job_run.create_and_follow(new_job, &mut reporter).await?;
     let fetched = match job.status {
         // A failed export leaves a part of the dataset. It is not fetched here; `rowmill results` can.
-        Status::Completed => Some(job_run.fetch(&job, &[ResultKind::Output], &folder, &reporter).await),
+        Status::Completed => Some(fetch(connection, job.job_guid, &[ResultKind::Output], &folder, &reporter).await),
         _ => None,
     };
     job_run.conclude(&job, fetched).await

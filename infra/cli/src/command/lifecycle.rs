@@ -10,11 +10,10 @@ use uuid::Uuid;
 
 use super::connection::{Connection, TargetArgs};
 use super::interrupt::{self, interrupted};
-use super::limits::{ConcurrencyArgs, DeadlineArgs, PriorityArgs};
-use super::results::{Fetched, ResultKind, fetch};
+use super::limits::{DeadlineArgs, WorkersArgs};
+use super::results::{Fetched, ResultKind};
 use super::{CommandError, PatienceArgs, print, print_counts, print_hints, print_json};
 use crate::api::Job;
-use crate::download::Folder;
 use crate::follow::{Reporter, Verdict, follow};
 use crate::stack::{self, StackOptions};
 
@@ -35,9 +34,7 @@ pub struct LifecycleArgs {
     #[command(flatten)]
     pub deadline: DeadlineArgs,
     #[command(flatten)]
-    pub concurrency: ConcurrencyArgs,
-    #[command(flatten)]
-    pub priority: PriorityArgs,
+    pub workers: WorkersArgs,
     #[command(flatten)]
     pub target: TargetArgs,
     #[command(flatten)]
@@ -104,17 +101,6 @@ impl JobRun<'_> {
             .map_err(|source| CommandError::Follow { source, watch_command: watch_command.clone() })?;
         stage.results_command.get_or_init(|| connection.results_command(job.job_guid));
         Ok(job)
-    }
-
-    /// Fetches the results of the ended job: the kinds in `only`, or all.
-    pub async fn fetch(
-        &self,
-        job: &Job,
-        only: &[ResultKind],
-        folder: &Folder,
-        reporter: &Reporter,
-    ) -> Result<Fetched, CommandError> {
-        fetch(self.connection, job.job_guid, only, folder, reporter).await
     }
 
     /// Shows how the job ended and which results were fetched.

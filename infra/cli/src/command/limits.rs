@@ -49,17 +49,12 @@ impl ToleranceArgs {
     }
 }
 
-/// How many chunks of a job run in parallel.
+/// How many workers process a job, and which.
 #[derive(Debug, Clone, Default, clap::Args)]
-pub struct ConcurrencyArgs {
+pub struct WorkersArgs {
     /// Process at most this many chunks of the job at the same time
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=i64::from(MAX_CONCURRENCY_MAX)))]
     pub max_concurrency: Option<u32>,
-}
-
-/// The priority of a job.
-#[derive(Debug, Clone, Default, clap::Args)]
-pub struct PriorityArgs {
     /// The job's priority; the stack says which one its owner may use at most [default: normal]
     #[arg(long, value_parser = word_parser(Priority::ALL))]
     pub priority: Option<Priority>,
@@ -83,7 +78,7 @@ mod tests {
         #[command(flatten)]
         tolerance: ToleranceArgs,
         #[command(flatten)]
-        priority: PriorityArgs,
+        workers: WorkersArgs,
     }
 
     fn line(arguments: &[&str]) -> Result<Line, String> {
@@ -102,7 +97,7 @@ mod tests {
 
     #[test]
     fn a_priority_is_one_of_its_words() {
-        let priority = |arguments: &[&str]| line(arguments).map(|line| line.priority.priority);
+        let priority = |arguments: &[&str]| line(arguments).map(|line| line.workers.priority);
         assert_eq!(priority(&[]), Ok(None));
         for expected in Priority::ALL {
             assert_eq!(priority(&["--priority", expected.as_str()]), Ok(Some(expected)));

@@ -16,6 +16,7 @@ use super::connection::Connection;
 use super::lifecycle::{JobRun, LifecycleArgs, Stage};
 use super::limits::ToleranceArgs;
 use super::params::ParamArgs;
+use super::results::fetch;
 use super::{CommandError, print_result};
 use crate::download::Folder;
 use crate::follow::Reporter;
@@ -142,8 +143,8 @@ async fn run(
         params,
         deadline_seconds: args.lifecycle.deadline.seconds(),
         tolerance: args.tolerance.to_tolerance(),
-        max_concurrency: args.lifecycle.concurrency.max_concurrency,
-        priority: args.lifecycle.priority.priority,
+        max_concurrency: args.lifecycle.workers.max_concurrency,
+        priority: args.lifecycle.workers.priority,
         metadata: source.metadata(),
         ..CreateJobRequest::default()
     };
@@ -166,7 +167,7 @@ async fn run(
     let fetched = match &args.results {
         Some(path) => {
             let folder = Folder { path: path.clone(), replace: args.force };
-            Some(job_run.fetch(&job, &[], &folder, &reporter).await)
+            Some(fetch(connection, job.job_guid, &[], &folder, &reporter).await)
         }
         None => None,
     };
