@@ -4,7 +4,7 @@ use futures::future::join_all;
 use rowmill_aws::adapters::dynamodb::DynamoDbJobStore;
 use rowmill_core::model::ids::RunId;
 use rowmill_core::model::job::states::Status;
-use rowmill_core::model::job::{Job, Lease, Stop, StopCode};
+use rowmill_core::model::job::{Job, Lease, Resent, Stop, StopCode};
 use rowmill_core::ports::{Admissions, Jobs};
 use rowmill_core::progress::update::{Updated, update_job};
 use rowmill_core::text::Position;
@@ -49,21 +49,27 @@ async fn fifty_clients_pause_and_resume_a_job_while_it_is_split_and_none_is_lost
         }
     }));
     let splitter = async {
-        let (mut job, mut counted) = (seen.clone(), 0);
+        let (mut job, mut counted, mut resent) = (seen.clone(), 0, 0);
         while counted < 20 {
             let (holder, number) = (job.lease.unwrap().holder, job.split.tallies);
             let end = Position { offset: 1 + u64::from(number), row: 2 + u64::from(number) };
             let count = |job: &Job| job.count_tally(holder, number, end, at(600));
             match update_job(&jobs, &job, count).await.unwrap().done() {
                 Ok(now) => (job, counted) = (now, counted + 1),
-                // Paused: a splitter would end here.
-                Err(_) => job = jobs.job(job.job_guid).await.unwrap(),
+                // Paused: a splitter would end here. Or resumed: it counts no tally before the resend has ended.
+                Err(_) => {
+                    job = jobs.job(job.job_guid).await.unwrap();
+                    let all = Resent { pauses: job.pauses, from: None, next: None };
+                    let noted = update_job(&jobs, &job, |job| job.note_resent(all, at(600))).await.unwrap().done();
+                    resent += u64::from(noted.is_ok());
+                }
             }
         }
+        resent
     };
-    let (clients, ()) = tokio::join!(clients, splitter);
+    let (clients, resent) = tokio::join!(clients, splitter);
     assert!(clients.into_iter().all(|took_effect| took_effect));
     let after = jobs.job(seen.job_guid).await.unwrap();
     assert_eq!((after.pauses, after.status(), after.split.tallies), (50, Status::Running, 20));
-    assert_eq!(after.revision, seen.revision + 70, "each took effect once");
+    assert_eq!(after.revision, seen.revision + 70 + resent, "each took effect once");
 }
