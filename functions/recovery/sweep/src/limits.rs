@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use rowmill_settings::{JobRetention, Recovery, StopGrace, TimeLimits};
+use rowmill_settings::{JobRetention, ProcessTime, Recovery, StopGrace};
 
 /// The time limit of an invocation, as the template sets it.
 pub const TIMEOUT: Duration = Duration::from_secs(60);
@@ -11,7 +11,8 @@ rowmill_settings::settings! {
     #[derive(Clone, Copy, Debug)]
     pub struct SweepLimits {
         pub recovery: Recovery;
-        pub times: TimeLimits;
+        /// Only checked: see `rowmill_api::times`.
+        pub process: ProcessTime;
         /// Retention of a job that ends before anybody took it up.
         pub jobs: JobRetention;
         /// Time after its stop at which the open chunks of a job are closed as skipped.

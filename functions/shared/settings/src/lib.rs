@@ -47,7 +47,7 @@ pub use resources::{
     RECORDS_TABLE, Resource, UPLOADS_TABLE, WEBHOOK_SECRET,
 };
 pub use targets::JobTargets;
-pub use times::{CompleteTime, SplitTime, TimeLimits, VISIBILITY_TIMEOUTS, check_times};
+pub use times::{CompleteTime, ProcessTime, SplitTime, TimeLimits, VISIBILITY_TIMEOUTS, check_times};
 pub use value::Value;
 
 use rowmill_api::job_type_limits::JobTypesError;

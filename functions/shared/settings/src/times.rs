@@ -20,6 +20,13 @@ crate::settings! {
 
 crate::settings! {
     #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+    pub struct ProcessTime {
+        pub limit: Duration = Duration::from_secs(90), "ProcessTimeoutSeconds";
+    }
+}
+
+crate::settings! {
+    #[derive(Clone, Copy, PartialEq, Eq, Debug)]
     pub struct CompleteTime {
         pub limit: Duration = Duration::from_secs(60), "CompleteTimeoutSeconds";
     }
@@ -30,7 +37,7 @@ crate::settings! {
     #[derive(Clone, Copy, PartialEq, Eq, Debug)]
     pub struct TimeLimits {
         pub split: SplitTime;
-        pub process: Duration = Duration::from_secs(90), "ProcessTimeoutSeconds";
+        pub process: ProcessTime;
         pub complete: CompleteTime;
         pub dead_letter: Duration = Duration::from_secs(60), "DeadLetterTimeoutSeconds";
     }
