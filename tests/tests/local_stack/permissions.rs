@@ -10,6 +10,11 @@ use aws_sdk_cloudformation::types::{Capability, StackStatus};
 use aws_sdk_dynamodb::types::AttributeValue;
 use reqwest::StatusCode;
 use rowmill::aws::{Target, sdk_config};
+use rowmill_aws::adapters::dynamodb::DynamoDbJobStore;
+use rowmill_core::model::checkpoint::Checkpoint;
+use rowmill_core::model::ids::RunId;
+use rowmill_core::model::messages::ChunkMessage;
+use rowmill_core::ports::Checkpoints;
 use serde_json::{Value, json};
 
 use crate::priorities;
@@ -207,11 +212,22 @@ async fn a_file_vanishes_before_its_split(stack: &LocalStack) {
     assert!(ended["message"].as_str().expect("a message").contains("gone"), "{ended}");
 }
 
+/// A run of an isolated chunk has begun, and died. Before one has, the chunk is not given up.
+async fn begin_run(stack: &LocalStack, message: &Value) {
+    let message: ChunkMessage = serde_json::from_value(message.clone()).expect("the message of a chunk");
+    let store = DynamoDbJobStore::new(stack.dynamodb.clone(), stack.output("JobsTable").to_owned(), None);
+    let seen = store.checkpoint(message.job_guid, message.address).await.expect("it can be read");
+    let run = RunId::from_bytes([1; RunId::BYTES]);
+    let begun = Checkpoint { begun: true, ..seen.expect("it is isolated").moved(run, jiff::Timestamp::now()) };
+    store.move_checkpoint(message.job_guid, &begun).await.expect("the table takes it");
+}
+
 /// Has a chunk's message given up by both queues: first its items run one at a time, then they fail.
 pub async fn give_up(stack: &LocalStack, message: &Value) {
     stack.send("ItemsDeadLetterQueueUrl", message).await;
     let index = message["index"].as_u64().expect("a number");
     let isolated = stack.take_chunk("IsolateQueueUrl", guid(message, "jobGuid"), index).await;
+    begin_run(stack, &isolated).await;
     stack.send("ItemsDeadLetterQueueUrl", &isolated).await;
 }
 
@@ -225,6 +241,7 @@ async fn the_chunks_of_an_upload_are_given_up(stack: &LocalStack) {
     stack.send("ItemsDeadLetterQueueUrl", &first).await;
     stack.take("IsolateQueueUrl").await;
     let isolated = stack.take_with_sweeps("IsolateQueueUrl").await;
+    begin_run(stack, &isolated).await;
     stack.send("ItemsDeadLetterQueueUrl", &isolated).await;
 
     let second = stack.take_chunk("ItemsQueueUrl", &job, 1).await;
