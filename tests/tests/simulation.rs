@@ -102,7 +102,7 @@ const FAULTS: [(Broken, &str); 17] = [
     (Broken::LaneLetsTwoThrough, "run at once, more than its concurrency of"),
     (Broken::LaneIsNotHeld, "run at once, more than its concurrency of"),
     (Broken::BreakerForgets, "it does not end"),
-    (Broken::BreakerPausesNothing, "although the breaker is open"),
+    (Broken::BreakerUnseen, "although the breaker is open"),
     (Broken::PriorityForgotten, "has High priority, and its message is sent on"),
     (Broken::TallySentEarly, "the tally that it waits for is not half done"),
     (Broken::NextTallyForgotten, "was never sent, although"),

@@ -42,8 +42,8 @@ pub enum Broken {
     LaneIsNotHeld,
     /// The breaker forgets the jobs that it has paused.
     BreakerForgets,
-    /// A run does not pause its job although the breaker is open.
-    BreakerPausesNothing,
+    /// A run does not see that the breaker is open.
+    BreakerUnseen,
     /// The chunks of jobs with high priority go on the queue of the others.
     PriorityForgotten,
     /// The splitter sends a tally although the one that it waits for is not half done.
@@ -74,7 +74,6 @@ pub(super) async fn update(
     let is_resume = seen.is_paused() && next.resend_from == Some(0);
     let refused = || UpdateAnswer::Refused(Job { attempt: seen.attempt + 1, ..seen.clone() });
     match broken {
-        Broken::BreakerPausesNothing if next.breaker_pause().is_some() && !seen.is_paused() => Ok(refused()),
         Broken::BreakerForgets if seen.breaker_pause().is_some() && is_resume => Ok(refused()),
         Broken::ResumeForgetsATally if is_resume => {
             store.update(seen, &Job { resend_from: Some(1), ..next.clone() }, ahead).await

@@ -9,6 +9,7 @@ use rowmill_core::model::breaker::{Breaker, BreakerLimits, BreakerState};
 use rowmill_core::model::ids::JobGuid;
 use rowmill_core::ports::{BreakerMoved, Breakers, PortError};
 
+use super::broken::Broken;
 use super::checks::{Checked, ensure};
 use super::hub::{CallKind, Hub};
 use super::invariants::Invariants;
@@ -21,16 +22,19 @@ pub struct GatedBreakers {
     /// Checked after every write.
     pub invariants: Arc<Invariants>,
     pub limits: BreakerLimits,
+    pub broken: Broken,
 }
 
 impl GatedBreakers {
-    /// An invocation has seen this breaker.
-    fn seen(&self, breaker: Option<&Breaker>) {
-        if let Some(BreakerState::Open { until }) = breaker.map(|breaker| &breaker.state)
+    /// An invocation has seen this breaker. Returns what it takes it for.
+    fn seen(&self, breaker: Option<Breaker>) -> Option<Breaker> {
+        if let Some(BreakerState::Open { until }) = breaker.as_ref().map(|breaker| &breaker.state)
             && self.hub.now() < *until + self.limits.window
         {
             self.invariants.saw_open(self.hub.current());
+            return breaker.filter(|_| self.broken != Broken::BreakerUnseen);
         }
+        breaker
     }
 }
 
@@ -40,23 +44,21 @@ impl Breakers for GatedBreakers {
     async fn breaker(&self, job_type: &str) -> Result<Option<Breaker>, PortError> {
         let effect = async {
             let answer = self.store.breaker(job_type).await?;
-            self.seen(answer.as_ref());
-            Ok(answer)
+            Ok(self.seen(answer))
         };
         self.hub.through(CallKind::Read, "breaker", || job_type.to_owned(), effect).await
     }
 
     async fn move_breaker(&self, job_type: &str, next: &Breaker) -> Result<BreakerMoved, PortError> {
         let effect = async {
-            let answer = self.store.move_breaker(job_type, next).await?;
-            match &answer {
+            Ok(match self.store.move_breaker(job_type, next).await? {
                 BreakerMoved::Won => {
                     self.invariants.reach(place(next));
-                    self.seen(Some(next));
+                    self.seen(Some(next.clone()));
+                    BreakerMoved::Won
                 }
-                BreakerMoved::Lost(there) => self.seen(there.as_ref()),
-            }
-            Ok(answer)
+                BreakerMoved::Lost(there) => BreakerMoved::Lost(self.seen(there)),
+            })
         };
         self.hub.through(CallKind::Write, "move_breaker", || next.brief(), effect).await
     }

@@ -101,6 +101,7 @@ impl World {
             hub: hub.clone(),
             invariants: invariants.clone(),
             limits: plan.breaker,
+            broken,
         };
         let items = PriorityRouter {
             high: port(QueueName::Items(high)),
