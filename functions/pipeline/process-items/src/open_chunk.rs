@@ -216,8 +216,8 @@ impl<'a> OpenChunk<'a> {
         Ok(answer)
     }
 
-    /// Withdraws the note of the items if a store did not answer, so that it does not count as a death. This may fail: an
-    /// item that is blamed twice for an outage ends as poison.
+    /// Withdraws this run's note of the items if a store did not answer, so that it does not count as a death. The note of
+    /// another run stays: that run may be at its items. This may fail: an item that is blamed twice for an outage ends as poison.
     pub async fn withdraw_note(&mut self) {
         if let Some(unanswered) = self.unanswered.take() {
             match self.store_checkpoint(&unanswered).await {
@@ -225,7 +225,8 @@ impl<'a> OpenChunk<'a> {
                 Ok(CheckpointMoved::Lost(_)) | Err(_) => return,
             }
         }
-        if self.checkpoint.in_flight.is_some() {
+        let is_own = self.checkpoint.by == Some(self.delivery.run);
+        if is_own && self.checkpoint.in_flight.is_some() {
             self.note(None).await.ok();
         }
     }
