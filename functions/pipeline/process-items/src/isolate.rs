@@ -16,12 +16,13 @@ use rowmill_core::ports::processor::{CostClass, ItemError, ItemOutcome};
 
 use crate::open_chunk::OpenChunk;
 use crate::plan::Conclusion;
-use crate::run::{ChunkRun, RunError, RunLimits, batch_len};
+use crate::run::{ChunkRun, Progress, RunError, RunLimits, batch_len};
 
 /// Runs the items of an isolated chunk that are not done.
 pub(crate) async fn run(chunk: &mut OpenChunk<'_>, run: &ChunkRun<'_>) -> Result<Conclusion, RunError> {
-    while let Some(item) = chunk.rest().first().cloned() {
+    while let Some(item) = chunk.rest().first() {
         if item.record.is_err() {
+            let item = item.clone();
             chunk.add(&item, Ok(ItemOutcome::Succeeded), run.limits.output_max_bytes);
             continue;
         }
@@ -117,8 +118,9 @@ fn pass_over(chunk: &mut OpenChunk<'_>, error: ItemError, limits: &RunLimits) ->
     if chunk.checkpoint.passed_over <= limits.passed_over_max {
         return Conclusion::HandOver;
     }
-    let rest = chunk.rest().to_vec();
-    fail_rest(&rest, &mut chunk.progress.counts, &mut chunk.progress.run_output);
-    chunk.progress.done += u32::try_from(rest.len()).unwrap_or(u32::MAX);
+    let Progress { done, counts, run_output } = &mut chunk.progress;
+    let rest = chunk.items.get(*done as usize..).unwrap_or_default();
+    fail_rest(rest, counts, run_output);
+    *done += u32::try_from(rest.len()).unwrap_or(u32::MAX);
     Conclusion::Commit
 }
