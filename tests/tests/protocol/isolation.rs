@@ -9,6 +9,7 @@ use acceptance::use_cases::Limits;
 use acceptance::world::{World, plain_type};
 use async_trait::async_trait;
 use dead_letter::settle::{DeadLetterEnd, DeadMessage};
+use process_items::limits::RunLimits;
 use process_items::process::ChunkEnd;
 use rowmill_core::in_memory::ManualClock;
 use rowmill_core::model::ids::JobGuid;
@@ -17,9 +18,13 @@ use rowmill_core::model::messages::ChunkMessage;
 use rowmill_core::ports::processor::{CostClass, Item, ItemError, ItemOutcome, ItemProcessor};
 use rowmill_core::ports::{Checkpoints, DeadLetters, Jobs};
 use rowmill_core::text::Record;
+use rowmill_settings::{Deadlines, ProcessTime, VISIBILITY_TIMEOUTS};
 use serde_json::json;
 
 use crate::chunks_of;
+
+/// Deliveries of a chunk before it becomes a dead letter, as in the template.
+const RECEIVES_MAX: u32 = 5;
 
 /// The job type `scripted`. The cell `what` decides: `hang` never returns, `busy` is a transient error, `bad` a
 /// permanent one, `once` fails the first time and succeeds from then on; anything else succeeds.
@@ -127,6 +132,31 @@ async fn after_too_many_items_that_fail_transiently_the_rest_of_the_chunk_is_giv
     let expected = [(2, "busy"), (3, "poison"), (5, "busy"), (6, "dead_letter"), (7, "dead_letter")];
     assert_eq!(failed(&world, job).await, expected.map(|(row, code)| (row, code.to_owned())));
     assert_eq!(world.show(job).await.items_succeeded, 2);
+}
+
+/// Each delivery that fails costs a visibility timeout. They must not take the time of the job's other rows.
+#[tokio::test]
+async fn a_chunk_whose_items_all_fail_transiently_ends_before_the_default_deadline() {
+    let most = RunLimits::default().passed_over_max;
+    let world = scripted_of(CostClass::StoreBound, chunks_of(12).but(|limits| limits.run.passed_over_max = most));
+    let job = create(&world, &["busy"; 12].join(" ")).await;
+    world.split().await;
+    let message = world.chunks.take().remove(0);
+    for delivery in 0..RECEIVES_MAX {
+        assert!(world.try_process(&message, delivery > 0).await.is_err());
+    }
+    world.dead_letters.settle("letter", &DeadMessage::Chunk(message)).await.unwrap();
+    let mut failed_deliveries = RECEIVES_MAX;
+    while let Some(message) = world.isolated.take().pop() {
+        while world.try_process(&message, true).await.is_err() {
+            failed_deliveries += 1;
+        }
+    }
+    assert_eq!(failed_deliveries, RECEIVES_MAX + 2 + most, "the first one has three, each further one two");
+    let took = ProcessTime::default().limit * VISIBILITY_TIMEOUTS * failed_deliveries;
+    assert!(took < Duration::from_secs(Deadlines::default().default_seconds), "{took:?}");
+    world.run().await;
+    assert_eq!(failed(&world, job).await[10..], [(11, "busy".to_owned()), (12, "dead_letter".to_owned())]);
 }
 
 /// A job of one chunk whose first and third row always fail, after this many deliveries of its isolated message.

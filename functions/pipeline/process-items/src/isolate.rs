@@ -5,7 +5,8 @@
 //! those items. Several of them are *suspects*: they run again in smaller parts, under a fresh message with a new delivery
 //! count. So do items that take longer than an invocation together. The second death of one item alone makes it poison. It
 //! is passed over: it counts as failed, and a fresh message carries the rest of the chunk on. So is an item that has failed
-//! alone with a transient error at three deliveries while its target is not known to be down.
+//! alone with a transient error at three deliveries, or at two once its chunk has such an item, while its target is not
+//! known to be down.
 
 use rowmill_core::items::give_up::fail_rest;
 use rowmill_core::items::input::InputItem;
@@ -96,7 +97,9 @@ pub(crate) async fn failed_alone(
 ) -> Result<Conclusion, RunError> {
     let known = chunk.suspects().unwrap_or(Suspects::after(chunk.progress.done, 1));
     let failures = known.failures + 1;
-    if failures >= FAILURES_MAX {
+    // A delivery costs the chunk a visibility timeout, and its rest has to come before the deadline of the job.
+    let is_first = chunk.checkpoint.passed_over == 0;
+    if failures >= FAILURES_MAX - u32::from(!is_first) {
         return Ok(pass_over(chunk, error, limits));
     }
     chunk.suspects = Some(Suspects { failures, ..known });

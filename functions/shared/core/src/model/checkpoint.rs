@@ -13,7 +13,8 @@ use crate::model::tally::{ChunkAddress, Counts};
 /// Number of deaths of its process that make an item poison.
 pub const DEATHS_MAX: u32 = 2;
 
-/// Number of deliveries with a transient error of one item alone after which the item fails and its chunk continues.
+/// Number of deliveries with a transient error of one item alone after which the item fails and its chunk continues. One
+/// less once an item of the chunk was passed over.
 pub const FAILURES_MAX: u32 = 3;
 
 /// The progress of a chunk.
