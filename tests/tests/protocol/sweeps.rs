@@ -123,6 +123,7 @@ async fn a_job_with_an_unreadable_tally_ends_after_its_deadline() {
     assert_eq!(world.jobs.job(job).await.unwrap().stopped_by().unwrap().code, StopCode::AuditFailed);
     assert_eq!(world.sweep().await.tallies_closed, 0, "chunks may be running");
     world.clock.advance(world.limits.sweep.stop.grace);
+    sweep_while_it_may_be_repaired(&world).await;
     assert_eq!(world.sweep().await.tallies_closed, 2, "of the four one is closed, and one cannot be");
     let row = world.jobs.job(job).await.unwrap();
     let ended = row.end().unwrap();
@@ -133,6 +134,35 @@ async fn a_job_with_an_unreadable_tally_ends_after_its_deadline() {
     assert_eq!(world.sweep().await.looked_at, 0);
 }
 
+/// The looks at a stopped job whose row cannot be read, before the one that ends it without results.
+async fn sweep_while_it_may_be_repaired(world: &World) {
+    for _ in 0..3 {
+        let swept = world.sweep().await;
+        assert_eq!((swept.looked_at, swept.failed, swept.tallies_closed), (1, 1, 0));
+        world.clock.advance(world.limits.sweep.backoff_max);
+    }
+}
+
+#[tokio::test]
+async fn a_stopped_job_whose_row_is_unreadable_for_a_while_ends_with_results() {
+    for are_totals in [false, true] {
+        let (world, job) = split(1, 200).await;
+        world.process_first(100).await;
+        match are_totals {
+            false => world.jobs.spoil_tally(job, 1, 1),
+            true => world.jobs.spoil_totals(job, 1),
+        }
+        world.cancel(job).await;
+        world.clock.advance(world.limits.sweep.stop.grace);
+        sweep_while_it_may_be_repaired(&world).await;
+        world.jobs.repair(job);
+        assert_eq!(world.sweep().await.tallies_closed, 3);
+        let shown = world.run_and_show(job).await;
+        assert_eq!((shown.status, shown.items_succeeded, shown.items_skipped), (Status::Cancelled, 100, 100));
+        assert!(world.jobs.job(job).await.unwrap().end().unwrap().results.is_some());
+    }
+}
+
 #[tokio::test]
 async fn a_stopped_job_with_unreadable_totals_ends_without_a_look_at_its_tallies() {
     let (world, job) = split(1, 200).await;
@@ -140,6 +170,7 @@ async fn a_stopped_job_with_unreadable_totals_ends_without_a_look_at_its_tallies
     world.jobs.spoil_totals(job, 1);
     world.cancel(job).await;
     world.clock.advance(world.limits.sweep.stop.grace);
+    sweep_while_it_may_be_repaired(&world).await;
     assert_eq!(world.sweep().await.tallies_closed, 0);
     let row = world.jobs.job(job).await.unwrap();
     assert_eq!((row.status(), row.end().unwrap().counts), (Status::Cancelled, Counts::default()));

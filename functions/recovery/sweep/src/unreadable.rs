@@ -8,9 +8,12 @@ use rowmill_core::progress::update::stop_attempt;
 
 use crate::sweep::{Sweeper, Swept, TALLIES_CLOSED_MAX};
 
+/// Number of looks at a stopped job before it ends without results. The row may be readable again by then.
+const UNREADABLE_LOOKS: u32 = 3;
+
 impl Sweeper {
     /// Until the deadline an operator may repair the row: each look fails, which an alarm tells. Then the job is stopped, and
-    /// ends one grace period later. Answers as [`bring_forward`](Self::bring_forward).
+    /// ends after the grace period and [`UNREADABLE_LOOKS`]. Answers as [`bring_forward`](Self::bring_forward).
     pub(crate) async fn look_at_unreadable(
         &self,
         job: &Job,
@@ -18,6 +21,11 @@ impl Sweeper {
         swept: &mut Swept,
     ) -> Result<(Timestamp, u32), PortError> {
         let now = self.clock.now();
+        if job.is_stopped() && job.recoveries < UNREADABLE_LOOKS {
+            swept.failed += 1;
+            tracing::warn!(job.id = %job.job_guid, error = &error as &dyn std::error::Error, "stopped job not ended");
+            return Ok(self.later(job, now));
+        }
         if job.is_stopped() {
             return self.end_unreadable(job, &error, swept).await;
         }

@@ -99,6 +99,7 @@ impl Job {
                     resend_from: None,
                     moved_at: stop.at,
                     wake_at: Some(stop.at),
+                    recoveries: 0,
                     ..self.clone()
                 })
             }

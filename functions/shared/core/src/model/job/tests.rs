@@ -130,7 +130,8 @@ fn what_a_splitter_or_completer_notes_needs_the_lease_and_may_free_it() {
 
 #[test]
 fn a_job_is_stopped_once() {
-    let stopped = running().stop(&stop(StopCode::UnterminatedQuote)).unwrap();
+    let stopped = Job { recoveries: 4, ..running() }.stop(&stop(StopCode::UnterminatedQuote)).unwrap();
+    assert_eq!(stopped.recoveries, 0, "the looks after the stop are counted from here");
     assert_eq!((stopped.status(), stopped.moved_at, stopped.wake_at), (Status::Running, at(7), Some(at(7))));
     assert_eq!(stopped.stop(&stop(StopCode::UnterminatedQuote)), Some(stopped.clone()), "the same stop");
     assert_eq!(stopped.stop(&stop(StopCode::Cancelled)), None);
