@@ -205,7 +205,7 @@ impl Splitter {
             jobs: &*self.jobs,
             objects: &*self.objects,
             chunks: &*self.chunks,
-            window: &self.steps.window,
+            window: &self.steps.committer.window,
             clock: &*self.clock,
             run,
         }

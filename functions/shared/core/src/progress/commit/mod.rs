@@ -24,10 +24,8 @@ use window::ConcurrencyWindow;
 /// The shared steps over one set of ports.
 #[derive(Clone)]
 pub struct JobSteps {
-    /// Commits chunks and closes tallies.
+    /// Commits chunks and closes tallies. Its window bounds how many chunks of a job have messages.
     pub committer: ChunkCommitter,
-    /// Bounds how many chunks of a job have messages.
-    pub window: ConcurrencyWindow,
     pub split_end: SplitEnd,
 }
 
@@ -38,7 +36,7 @@ impl JobSteps {
         let window = ConcurrencyWindow { jobs: Arc::clone(&jobs), objects: ports.objects.get()?, chunks };
         let split_end =
             SplitEnd { jobs: Arc::clone(&jobs), completions: Arc::clone(&completions), clock: Arc::clone(&clock) };
-        let committer = ChunkCommitter { jobs, window: window.clone(), completions, clock };
-        Ok(Self { committer, window, split_end })
+        let committer = ChunkCommitter { jobs, window, completions, clock };
+        Ok(Self { committer, split_end })
     }
 }

@@ -8,7 +8,7 @@ use crate::items::chunk_index;
 use crate::model::job::Job;
 use crate::model::messages::{ChunkMessage, DeliveryMode};
 use crate::model::tally::Tally;
-use crate::ports::{JobStore, Objects, PortError, Queue};
+use crate::ports::{PortError, Queue};
 use crate::progress::JobSteps;
 use crate::progress::commit::committer::ChunkCommitter;
 use crate::progress::commit::window::ConcurrencyWindow;
@@ -19,23 +19,15 @@ const CHECKPOINTS_AT_ONCE: usize = 16;
 /// Sends missing chunks. Every receiver accepts a message any number of times, so a redundant one costs little.
 #[derive(Clone)]
 pub struct ChunkResender {
-    pub jobs: Arc<dyn JobStore>,
-    /// The chunk indexes.
-    pub objects: Arc<dyn Objects>,
-    /// The items queue.
-    pub chunks: Arc<dyn Queue<ChunkMessage>>,
     pub isolated: Arc<dyn Queue<ChunkMessage>>,
-    /// Bounds how many chunks have messages.
-    pub window: ConcurrencyWindow,
-    /// Closes tallies.
+    /// Closes tallies. Its window bounds how many chunks have messages.
     pub committer: ChunkCommitter,
 }
 
 impl ChunkResender {
     pub fn of(ports: &Ports) -> Result<Self, Missing> {
-        let (jobs, objects, queues) = (ports.jobs.get()?, ports.objects.get()?, ports.chunks.get()?);
-        let JobSteps { window, committer, .. } = JobSteps::of(ports)?;
-        Ok(Self { jobs, objects, chunks: queues.items.clone(), isolated: queues.isolated.clone(), window, committer })
+        let isolated = ports.chunks.get()?.isolated.clone();
+        Ok(Self { isolated, committer: JobSteps::of(ports)?.committer })
     }
 
     /// Sends the chunks of a tally that are not committed and lie inside the concurrency window, or takes the steps that
@@ -45,14 +37,15 @@ impl ChunkResender {
             self.committer.close(job.job_guid, &job.owner, tally).await?;
             return Ok(0);
         }
-        if !self.window.is_due(job, tally.attempt, tally.number).await? {
+        let ConcurrencyWindow { jobs, objects, chunks: items } = &self.committer.window;
+        if !self.committer.window.is_due(job, tally.attempt, tally.number).await? {
             return Ok(0);
         }
-        let index = chunk_index::of(&*self.objects, job.job_guid, tally).await?;
+        let index = chunk_index::of(&**objects, job.job_guid, tally).await?;
         let (mut chunks, mut isolated) = (Vec::new(), Vec::new());
-        let admitted = self.window.admit(index.missing(job, tally, DeliveryMode::Recovered)).await?;
+        let admitted = self.committer.window.admit(index.missing(job, tally, DeliveryMode::Recovered)).await?;
         let with_checkpoint = async |message: ChunkMessage| {
-            let checkpoint = self.jobs.checkpoint(job.job_guid, message.address).await?;
+            let checkpoint = jobs.checkpoint(job.job_guid, message.address).await?;
             Ok::<_, PortError>((message, checkpoint))
         };
         let mut read = stream::iter(admitted).map(with_checkpoint).buffered(CHECKPOINTS_AT_ONCE);
@@ -64,7 +57,7 @@ impl ChunkResender {
                 _ => chunks.push(message),
             }
         }
-        self.chunks.send(&chunks).await?;
+        items.send(&chunks).await?;
         self.isolated.send(&isolated).await?;
         Ok((chunks.len() + isolated.len()) as u64)
     }
