@@ -28,7 +28,7 @@ async fn up() -> LocalStack {
         ("ItemTimeoutSeconds", "3"),
         ("StopGraceSeconds", "12"),
         ("StaleSeconds", "20"),
-        ("BreakerProbeSeconds", "2"),
+        ("BreakerProbeSeconds", "3"),
         // Some tests send the messages of chunks again, and know how the file is cut.
         ("FastChunkFactor", "1"),
         // Tests that run side by side are one owner's.

@@ -5,22 +5,30 @@
 /// The shortest `ProcessTimeoutSeconds` for production. A shorter one is for tests, whose stacks wait for recoveries.
 const SHORTEST_IN_PRODUCTION: u64 = 60;
 
-/// A parameter, how many times its value counts, what that must be above, and what happens otherwise.
-type Bound = (&'static str, u64, &'static str, &'static str);
+/// The difference of two clocks that the grace of a running chunk leaves room for: that of leases.
+const CLOCK_SKEW: u64 = 20;
+
+/// A parameter, how many times its value counts, the parameters and seconds whose sum that must be above, and what happens
+/// otherwise.
+type Bound = (&'static str, u64, &'static [&'static str], u64, &'static str);
 
 const BOUNDS: [Bound; 4] = [
-    ("StopGraceSeconds", 1, "ProcessTimeoutSeconds", "chunks that are running count as skipped"),
-    ("StaleSeconds", 1, "ProcessTimeoutSeconds", "isolated chunks that are running are given up"),
-    ("BreakerProbeSeconds", 10, "ProcessTimeoutSeconds", "another job takes over a probe whose first chunk is running"),
-    ("SweepBackoffMaxSeconds", 1, "StaleSeconds", "recoveries do not become rarer"),
+    ("StopGraceSeconds", 1, &[PROCESS], 0, "chunks that are running count as skipped"),
+    ("StaleSeconds", 1, &[PROCESS], 0, "isolated chunks that are running are given up"),
+    // The chunks of a probe are sent after the grace.
+    ("BreakerProbeSeconds", 10, &[PROCESS, "StopGraceSeconds"], 0, "another job takes over a probe that still runs"),
+    ("SweepBackoffMaxSeconds", 1, &["StaleSeconds"], 0, "recoveries do not become rarer"),
 ];
 
-/// A shorter time only costs: messages and runs that nobody needs.
-const COSTS: [Bound; 3] = [
-    ("StaleSeconds", 1, "SplitTimeoutSeconds", "jobs that are being split are recovered"),
-    ("StaleSeconds", 1, "CompleteTimeoutSeconds", "jobs whose results are being composed are recovered"),
-    ("StaleSeconds", 1, "DeadLetterTimeoutSeconds", "jobs whose dead letter is being settled are recovered"),
+/// In a stack for tests, which has one clock, a shorter time only costs messages and runs.
+const BOUNDS_IN_PRODUCTION: [Bound; 4] = [
+    ("StopGraceSeconds", 1, &[PROCESS], CLOCK_SKEW, "chunks that are running count as skipped if clocks differ"),
+    ("StaleSeconds", 1, &["SplitTimeoutSeconds"], 0, "jobs that are being split are recovered"),
+    ("StaleSeconds", 1, &["CompleteTimeoutSeconds"], 0, "jobs whose results are being composed are recovered"),
+    ("StaleSeconds", 1, &["DeadLetterTimeoutSeconds"], 0, "jobs whose dead letter is being settled are recovered"),
 ];
+
+const PROCESS: &str = "ProcessTimeoutSeconds";
 
 /// A time that is too short beside another one, in words.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
@@ -32,13 +40,15 @@ pub struct TooShort(String);
 /// # Errors
 /// The first one that is too short.
 pub fn check(seconds: impl Fn(&str) -> Option<u64>) -> Result<(), TooShort> {
-    let is_for_tests = seconds("ProcessTimeoutSeconds").is_none_or(|limit| limit < SHORTEST_IN_PRODUCTION);
-    let costs = COSTS.into_iter().filter(|_| !is_for_tests);
-    for (parameter, times, above, otherwise) in BOUNDS.into_iter().chain(costs) {
-        let (Some(value), Some(limit)) = (seconds(parameter), seconds(above)) else { continue };
-        let least = limit / times + 1;
+    let is_for_tests = seconds(PROCESS).is_none_or(|limit| limit < SHORTEST_IN_PRODUCTION);
+    let in_production = BOUNDS_IN_PRODUCTION.into_iter().filter(|_| !is_for_tests);
+    for (parameter, times, above, room, otherwise) in BOUNDS.into_iter().chain(in_production) {
+        let limits: Option<Vec<u64>> = above.iter().map(|name| seconds(name)).collect();
+        let (Some(value), Some(limits)) = (seconds(parameter), limits) else { continue };
+        let least = limits.iter().fold(room, |sum, limit| sum.saturating_add(*limit)) / times + 1;
         if value < least {
-            let beside = format!("beside {above}={limit} it must be at least {least}, or {otherwise}");
+            let limits: Vec<String> = above.iter().zip(limits).map(|(name, limit)| format!("{name}={limit}")).collect();
+            let beside = format!("beside {} it must be at least {least}, or {otherwise}", limits.join(" and "));
             return Err(TooShort(format!("{parameter} is {value}; {beside}")));
         }
     }
@@ -57,15 +67,16 @@ mod tests {
     #[test]
     fn each_time_must_be_above_its_bound() {
         for (parameter, least, limit, seconds) in [
-            ("StopGraceSeconds", 121, "ProcessTimeoutSeconds", 120),
-            ("StaleSeconds", 121, "ProcessTimeoutSeconds", 120),
-            ("BreakerProbeSeconds", 13, "ProcessTimeoutSeconds", 120),
+            ("StopGraceSeconds", 141, PROCESS, 120),
+            ("StaleSeconds", 121, PROCESS, 120),
+            ("BreakerProbeSeconds", 22, "ProcessTimeoutSeconds=60 and StopGraceSeconds", 150),
             ("SweepBackoffMaxSeconds", 901, "StaleSeconds", 900),
             ("StaleSeconds", 901, "SplitTimeoutSeconds", 900),
             ("StaleSeconds", 121, "CompleteTimeoutSeconds", 120),
             ("StaleSeconds", 121, "DeadLetterTimeoutSeconds", 120),
         ] {
-            let beside = |value| refusal_of(&[(parameter, value), (limit, seconds), ("ProcessTimeoutSeconds", 60)]);
+            let last = limit.rsplit(' ').next().unwrap();
+            let beside = |value| refusal_of(&[(parameter, value), (last, seconds), (PROCESS, 60)]);
             assert_eq!(beside(least), None);
             let expected =
                 format!("{parameter} is {}; beside {limit}={seconds} it must be at least {least}, or ", least - 1);
@@ -75,10 +86,10 @@ mod tests {
 
     #[test]
     fn in_a_stack_for_tests_recoveries_may_be_early_but_nothing_may_be_lost() {
-        let with_stale =
-            |stale| refusal_of(&[("ProcessTimeoutSeconds", 10), ("StaleSeconds", stale), ("SplitTimeoutSeconds", 300)]);
-        assert_eq!(with_stale(11), None);
-        assert!(with_stale(10).is_some());
+        let with_stale = |stale| refusal_of(&[(PROCESS, 10), ("StaleSeconds", stale), ("SplitTimeoutSeconds", 300)]);
+        let with_grace = |grace| refusal_of(&[(PROCESS, 10), ("StopGraceSeconds", grace)]);
+        assert_eq!((with_stale(11), with_grace(11)), (None, None));
+        assert!(with_stale(10).is_some() && with_grace(10).is_some());
         assert_eq!(refusal_of(&[("StaleSeconds", 5), ("SplitTimeoutSeconds", 300)]), None, "not all are known");
     }
 }

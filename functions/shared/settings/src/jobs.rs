@@ -48,11 +48,10 @@ crate::settings! {
 }
 
 crate::settings! {
-    /// Grace for runs that were at work at a stop or a pause.
+    /// Grace of runs that were at work at a stop or a pause.
     #[derive(Clone, Copy, PartialEq, Eq, Debug)]
     pub struct StopGrace {
-        /// Time after a stop or the start of a pause for which runs from before may be at work. Longer than an
-        /// invocation of `process-items` can last.
+        /// Longer than an invocation of `process-items` can last, also if clocks differ.
         pub grace: Duration = Duration::from_secs(150), "StopGraceSeconds";
     }
 }

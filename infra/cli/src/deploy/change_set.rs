@@ -310,8 +310,8 @@ mod tests {
             check_times(&template, &given, existing)
         };
         assert!(check_times(&template, &BTreeMap::new(), None).is_ok());
-        assert!(with_grace("90", None).is_err() && with_grace("91", None).is_ok());
-        assert!(with_grace("60", Some(&existing)).is_err() && with_grace("61", Some(&existing)).is_ok());
+        assert!(with_grace("110", None).is_err() && with_grace("111", None).is_ok());
+        assert!(with_grace("80", Some(&existing)).is_err() && with_grace("81", Some(&existing)).is_ok());
     }
 
     #[test]
