@@ -4,6 +4,8 @@
 //! transition answers is written by [`Updates::update`](crate::ports::Updates), if nobody else has written the row.
 
 mod end;
+#[cfg(test)]
+mod job_tests;
 mod lease;
 mod pause;
 mod redrive;
@@ -11,8 +13,6 @@ mod split;
 pub mod states;
 pub mod stop;
 mod sweep;
-#[cfg(test)]
-mod tests;
 
 use jiff::{SignedDuration, Timestamp};
 use rowmill_api::cost::Usage;
