@@ -18,7 +18,7 @@ rowmill_settings::settings! {
         /// Time before the end of its invocation at which a split is handed over to the next one.
         pub margin: Duration = Duration::from_secs(20), "SplitMarginSeconds";
         pub time: SplitTime;
-        /// Time after the start of a pause at which the missing chunks are sent again.
+        /// The grace of earlier runs, before a resend.
         pub stop: StopGrace;
     }
 }

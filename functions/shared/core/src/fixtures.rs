@@ -7,7 +7,7 @@ use uuid::Uuid;
 use crate::model::ids::{FileGuid, JobGuid, Owner};
 use crate::model::job::states::{JobOutcome, Phase, Status};
 use crate::model::job::{End, Job, Stop, StopCode};
-use crate::model::messages::{ChunkMessage, DeliveryMode};
+use crate::model::messages::ChunkMessage;
 use crate::model::spec::{Source, SourceFile, Spec};
 use crate::model::tally::{ChunkAddress, Counts};
 use crate::text::{Chunk, ChunkLimits, ChunkMode, Dialect, Format, Head, SCANNER_VERSION};
@@ -68,18 +68,6 @@ pub fn job_in(status: Status) -> Job {
 
 /// The message of this chunk of the first attempt of [`job`]: one item, sent for the first time.
 pub fn chunk_message(tally: u32, index: u8) -> ChunkMessage {
-    let job = job();
-    ChunkMessage {
-        job_guid: job.job_guid,
-        owner: job.owner,
-        address: ChunkAddress { attempt: 1, tally, index },
-        pauses: 0,
-        chunk: Chunk { offset: 0, length: 1, first_row: 1, items: 1, mode: ChunkMode::Items },
-        delivery_mode: DeliveryMode::Fresh,
-        max_concurrency: None,
-        stored: None,
-        job_type: Some(job.job_type),
-        priority: job.priority,
-        lane: None,
-    }
+    let chunk = Chunk { offset: 0, length: 1, first_row: 1, items: 1, mode: ChunkMode::Items };
+    ChunkMessage::of(&job(), ChunkAddress { attempt: 1, tally, index }, chunk)
 }

@@ -1,8 +1,4 @@
-//! The client's commands: `run`, `export`, `results`, `upload`, `preview`, `jobs`, `job`, `cancel`, `pause`, `resume`, `redrive`, `audit`, `dead-letters`,
-//! `gateway`, `open`, `login`, `logout`, `bench`, and for operators `top`, `block`, `unblock`, `blocked` and
-//! `webhook-key`.
-//!
-//! Each has its arguments and an `execute` that returns the exit code:
+//! The commands, a module each: its arguments, and an `execute` that returns the exit code.
 //!
 //! | code | meaning |
 //! |---|---|

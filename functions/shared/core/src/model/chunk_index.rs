@@ -74,18 +74,7 @@ impl ChunkIndex {
                 Some(StoredText { by: stored.by, weight: *stored.weights.get(usize::from(address.index))? })
             }
         };
-        Some(ChunkMessage {
-            job_guid: job.job_guid,
-            owner: job.owner.clone(),
-            address,
-            pauses: job.pauses,
-            chunk,
-            delivery_mode,
-            max_concurrency: self.max_concurrency,
-            stored,
-            job_type: Some(job.job_type.clone()),
-            priority: job.priority,
-            lane: None,
-        })
+        let max_concurrency = self.max_concurrency;
+        Some(ChunkMessage { delivery_mode, max_concurrency, stored, ..ChunkMessage::of(job, address, chunk) })
     }
 }

@@ -76,6 +76,23 @@ pub struct ChunkMessage {
 }
 
 impl ChunkMessage {
+    /// The first message of a chunk of this job: a range of the upload, without a bound of chunks in flight.
+    pub fn of(job: &Job, address: ChunkAddress, chunk: Chunk) -> Self {
+        Self {
+            job_guid: job.job_guid,
+            owner: job.owner.clone(),
+            address,
+            pauses: job.pauses,
+            chunk,
+            delivery_mode: DeliveryMode::Fresh,
+            max_concurrency: None,
+            stored: None,
+            job_type: Some(job.job_type.clone()),
+            priority: job.priority,
+            lane: None,
+        }
+    }
+
     /// The weight of the chunk in the job's percent: bytes of the upload.
     pub fn weight(&self) -> u64 {
         self.stored.map_or(self.chunk.length, |stored| stored.weight)

@@ -39,8 +39,8 @@ impl SplitState {
 }
 
 impl Job {
-    /// Counts tally `number`, which ends at the border `next`; all tallies before it are dispatched. Not in a pause nor before
-    /// the end of the resend that follows, and not after a stop or the end of the split. Counted before by the same run, the
+    /// Counts tally `number`, which ends at the border `next`; all tallies before it are dispatched. Only a
+    /// runnable job counts it, after the end of a resend and before that of the split. Counted before by the same run, the
     /// tally stays counted.
     pub fn count_tally(&self, holder: RunId, number: u32, next: Position, now: Timestamp) -> Option<Self> {
         let split = SplitState { tallies: number + 1, dispatched: number, cursor: next, ..self.split };
