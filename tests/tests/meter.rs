@@ -6,9 +6,9 @@ use std::time::Duration;
 use acceptance::served::{answer, served, target};
 use aws_sdk_dynamodb::types::AttributeValue;
 use aws_sdk_s3::presigning::PresigningConfig;
-use rowmill_api::cost::Capacity;
 use rowmill_aws::sdk::clients::Clients;
 use rowmill_aws::sdk::meter::{self, Requests};
+use rowmill_core::model::cost::Capacity;
 
 #[tokio::test]
 async fn every_request_and_its_consumed_capacity_are_counted() {

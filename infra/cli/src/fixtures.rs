@@ -1,9 +1,9 @@
 //! Views of the API for tests, made from the examples of the OpenAPI document.
 
-use rowmill_api::ids::{FileGuid, JobGuid};
 use rowmill_api::job::JobView;
 use rowmill_api::openapi::examples;
-use rowmill_api::status::Status;
+use rowmill_core::model::ids::{FileGuid, JobGuid};
+use rowmill_core::model::job::states::Status;
 use serde_json::{Value, json};
 
 /// The job of [`job`] and [`job_json`].

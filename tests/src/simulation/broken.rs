@@ -1,8 +1,8 @@
 //! Faults in the protocol. They show that the simulation finds each of them.
 
 use jiff::Timestamp;
-use rowmill_api::cost::Usage;
 use rowmill_core::in_memory::InMemoryJobStore;
+use rowmill_core::model::cost::Usage;
 use rowmill_core::model::ids::JobGuid;
 use rowmill_core::model::job::Job;
 use rowmill_core::model::job::states::Phase;

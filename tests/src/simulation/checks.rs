@@ -3,10 +3,10 @@
 use std::future::Future;
 
 use futures::FutureExt;
+use rowmill_api::job::JobView;
 use rowmill_core::model::job::states::Status;
 use rowmill_core::model::job::{Job, StopCode};
 use rowmill_core::model::tally::{Counts, Tally, Totals};
-use rowmill_core::progress::views::job_view::JobView;
 
 use super::oracle::{JobRecord, Shown, TallyRecord};
 

@@ -5,16 +5,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use csv::StringRecord;
-use rowmill_api::audit::AuditVerdict;
+use rowmill_api::job::JobView;
 use rowmill_core::in_memory::ManualClock;
 use rowmill_core::items::audit::{AuditLimits, Auditor};
 use rowmill_core::items::failed::FailedItems;
 use rowmill_core::items::stored_job::StoredJob;
+use rowmill_core::model::audit::AuditVerdict;
 use rowmill_core::model::dead_letter::DeadLetterKind;
 use rowmill_core::model::job::{Job, StopCode};
 use rowmill_core::model::results::Manifest;
 use rowmill_core::ports::{DeadLetters, JobStore, Jobs, Objects, PortError, Tallies};
-use rowmill_core::progress::views::job_view;
 
 use super::checks::{Checked, ensure, now};
 use super::invariants::Invariants;
@@ -36,7 +36,7 @@ impl Invariants {
         let end = job.end().ok_or_else(|| format!("it has not ended: {:?}", job.status()))?;
         self.job_moved(job.job_guid)?;
         let store: Arc<dyn JobStore> = Arc::clone(&self.store) as Arc<dyn JobStore>;
-        let view = now(job_view::read(&*store, job)).map_err(|error| error.to_string())?;
+        let view = now(JobView::read(&*store, job)).map_err(|error| error.to_string())?;
         let known = self.known();
         let record = known.jobs.get(&job.job_guid).ok_or("an unknown job")?;
         let stop = job.stopped_by().map_or("nothing", |stop| stop.code.as_str());

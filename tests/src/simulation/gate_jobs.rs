@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use jiff::Timestamp;
-use rowmill_api::cost::Usage;
 use rowmill_core::in_memory::InMemoryJobStore;
 use rowmill_core::model::checkpoint::Checkpoint;
+use rowmill_core::model::cost::Usage;
 use rowmill_core::model::dead_letter::DeadLetter;
 use rowmill_core::model::ids::{JobGuid, Owner};
 use rowmill_core::model::job::Job;

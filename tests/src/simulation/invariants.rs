@@ -7,14 +7,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use jiff::Timestamp;
+use rowmill_api::job::JobView;
 use rowmill_core::in_memory::{InMemoryJobStore, InMemoryObjects};
 use rowmill_core::model::ids::{FileGuid, JobGuid};
 use rowmill_core::model::job::Priority;
-use rowmill_core::model::lanes::JobTypeLimits;
+use rowmill_core::model::job_type_limits::JobTypeLimits;
 use rowmill_core::model::messages::ChunkMessage;
 use rowmill_core::model::tally::{ChunkAddress, Tally};
 use rowmill_core::ports::{Ceilings, DeadLetters, Jobs, NewJob, Tallies};
-use rowmill_core::progress::views::job_view;
 
 use super::checks::{Checked, check_tally, check_totals, check_view, ensure, now};
 use super::files::SimulatedFile;
@@ -325,7 +325,7 @@ impl Invariants {
     /// The shown job agrees with its commits, and its progress never goes back.
     pub fn job_moved(&self, job: JobGuid) -> Checked {
         let row = now(self.store.job(job)).map_err(|error| error.to_string())?;
-        let view = now(job_view::read(&*self.store, &row)).map_err(|error| error.to_string())?;
+        let view = now(JobView::read(&*self.store, &row)).map_err(|error| error.to_string())?;
         let mut known = self.known();
         let record = known.jobs.get_mut(&job).ok_or("an unknown job moved")?;
         check_view(&row, &view, record).map_err(|what| format!("{}: {what}", job_name(job)))

@@ -11,7 +11,7 @@ use jiff::Timestamp;
 use rowmill_core::model::breaker::BreakerLimits;
 use rowmill_core::model::ids::{FileGuid, JobGuid, Owner};
 use rowmill_core::model::job::Priority;
-use rowmill_core::model::lanes::JobTypeLimits;
+use rowmill_core::model::job_type_limits::JobTypeLimits;
 use rowmill_core::ports::Ceilings;
 use rowmill_settings::VISIBILITY_TIMEOUTS;
 use serde_json::{Map, Value, json};

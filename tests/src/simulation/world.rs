@@ -1,7 +1,6 @@
 //! The use cases of all functions over gated ports.
 
-use std::sync::Arc;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use cancel_job::cancel::Canceller;
@@ -15,12 +14,12 @@ use jiff::Timestamp;
 use process_items::process::ChunkProcessor;
 use process_items::run::RunLimits;
 use redrive_job::redrive::{RedriveLimits, Redriver};
-use rowmill_api::owner_priorities::OwnerPriorities;
 use rowmill_core::in_memory::{
     InMemoryBreakers, InMemoryJobStore, InMemoryObjects, InMemoryQuotas, InMemoryRecordStore, InMemoryUploadStore,
 };
 use rowmill_core::job_types::JobTypes;
 use rowmill_core::model::job::{LEASE_MARGIN, Priority};
+use rowmill_core::model::owner_priorities::OwnerPriorities;
 use rowmill_core::ports::processor::JobType;
 use rowmill_core::sending::priority_router::PriorityRouter;
 use rowmill_core::text::ChunkLimits;

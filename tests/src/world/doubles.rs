@@ -6,7 +6,7 @@ use rowmill_core::in_memory::{
     CountingEntropy, InMemoryBreakers, InMemoryDeliveries, InMemoryJobStore, InMemoryObjects, InMemoryQueue,
     InMemoryQuotas, InMemoryRecordStore, InMemoryUploadStore, InlineBatchRunner, ManualClock,
 };
-use rowmill_core::model::lanes::JobTypeLimits;
+use rowmill_core::model::job_type_limits::JobTypeLimits;
 use rowmill_core::model::messages::{ChunkMessage, CompletionMessage, SplitMessage};
 use rowmill_core::wiring::{Port, Ports};
 

@@ -23,27 +23,26 @@ use job_status::items::ItemPages;
 use job_status::results::JobResults;
 use process_items::process::ChunkProcessor;
 use redrive_job::redrive::{RedriveJobError, RedriveRequest, Redriver};
+use rowmill_api::job::JobReader;
 use rowmill_core::in_memory::ManualClock;
 use rowmill_core::items::audit::Auditor;
 use rowmill_core::job_types::JobTypes;
 use rowmill_core::model::ids::{FileGuid, JobGuid, Owner};
 use rowmill_core::model::job::{Job, Lease};
-use rowmill_core::model::lanes::JobTypeLimits;
+use rowmill_core::model::job_type_limits::JobTypeLimits;
 use rowmill_core::ports::processor::JobType;
 use rowmill_core::ports::{Clock, JobStore, RecordStore};
 use rowmill_core::progress::update::update_job;
-use rowmill_core::progress::views::job_reader::JobReader;
 use rowmill_core::wiring::{Port, Ports};
 use serde_json::{Value, json};
 use split_job::split::Splitter;
 use sweep::sweep::Sweeper;
 use upload::upload::Uploads;
 
-pub use doubles::Doubles;
-pub use plain_type::plain_type;
-
 use crate::faults::{CrashingPort, Faults};
 use crate::use_cases::{Limits, UseCases};
+pub use doubles::Doubles;
+pub use plain_type::plain_type;
 
 /// The whole pipeline over [`Doubles`].
 pub struct World {

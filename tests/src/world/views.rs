@@ -1,13 +1,13 @@
 //! The views of a job that a client gets.
 
-use rowmill_api::audit::AuditView;
+use rowmill_api::job::JobView;
+use rowmill_core::model::audit::AuditView;
 use rowmill_core::model::ids::JobGuid;
 use rowmill_core::model::job::Job;
 use rowmill_core::model::job::states::Status;
 use rowmill_core::model::results::Manifest;
 use rowmill_core::model::run_output::FailedItem;
 use rowmill_core::ports::{Jobs as _, Objects as _};
-use rowmill_core::progress::views::job_view::JobView;
 
 use super::World;
 

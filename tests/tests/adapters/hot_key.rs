@@ -17,7 +17,7 @@ use rowmill_aws::sdk::patience;
 use rowmill_aws::{Batch, Delivery};
 use rowmill_core::job_types::JobTypes;
 use rowmill_core::model::ids::{JobGuid, Owner};
-use rowmill_core::model::lanes::JobTypeLimits;
+use rowmill_core::model::job_type_limits::JobTypeLimits;
 use rowmill_core::model::messages::ChunkMessage;
 use rowmill_core::model::tally::Counts;
 use rowmill_core::ports::{Clock, Queue, Tallies};

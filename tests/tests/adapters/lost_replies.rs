@@ -11,10 +11,10 @@ use aws_smithy_runtime_api::client::http::{
 use aws_smithy_runtime_api::client::orchestrator::HttpRequest;
 use aws_smithy_runtime_api::client::result::ConnectorError;
 use jiff::Timestamp;
-use rowmill_api::cost::Usage;
 use rowmill_aws::adapters::dynamodb::{DynamoDbJobStore, DynamoDbRecordStore};
 use rowmill_core::fixtures;
 use rowmill_core::model::checkpoint::Checkpoint;
+use rowmill_core::model::cost::Usage;
 use rowmill_core::model::dead_letter::{DeadLetter, DeadLetterKind};
 use rowmill_core::model::ids::{FileGuid, JobGuid, Owner, RunId};
 use rowmill_core::model::job::states::JobOutcome;

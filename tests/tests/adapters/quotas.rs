@@ -3,9 +3,9 @@
 use std::ops::Deref;
 
 use aws_sdk_dynamodb::types::AttributeValue;
-use rowmill_api::blocks::{AT, Principal, REASON, scope};
 use rowmill_aws::adapters::dynamodb::{DynamoDbBreakers, DynamoDbQuotas};
 use rowmill_core::contract::{self, Operator};
+use rowmill_core::model::blocks::{AT, Principal, REASON, scope};
 use rowmill_core::model::breaker::{Breaker, BreakerState};
 use rowmill_core::model::ids::{FileGuid, Owner, RunId};
 use rowmill_core::model::outstanding::{OutstandingLimits, OutstandingUpload};

@@ -2,9 +2,9 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use rowmill_api::cost::Usage;
 use rowmill_aws::adapters::dynamodb::DynamoDbJobStore;
 use rowmill_aws::sdk::usage_shares::UsageShares;
+use rowmill_core::model::cost::Usage;
 use rowmill_core::model::ids::{JobGuid, RunId};
 use rowmill_core::model::job::Lease;
 use rowmill_core::model::job::states::JobOutcome;

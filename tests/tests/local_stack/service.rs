@@ -14,7 +14,7 @@ use hyper::service::service_fn;
 use hyper::{HeaderMap, Request, Response, StatusCode, Uri};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use hyper_util::server::conn::auto;
-use rowmill_api::webhook_key;
+use rowmill_core::model::webhook_key::webhook_key;
 use rowmill_targets::signature::{IDEMPOTENCY_KEY_HEADER, SIGNATURE_HEADER, SignedCall, TIMESTAMP_HEADER};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;

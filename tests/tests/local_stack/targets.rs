@@ -7,8 +7,8 @@ use acceptance::files;
 use acceptance::local_stack::{LocalStack, until};
 use aws_config::SdkConfig;
 use rowmill::aws::{Target, sdk_config};
-use rowmill_api::webhook_key;
 use rowmill_aws::adapters::secrets_manager::{Secret, SecretValues, StoredSecret};
+use rowmill_core::model::webhook_key::webhook_key;
 use serde_json::{Value, json};
 
 use crate::quotas::operate;

@@ -11,7 +11,7 @@ use acceptance::world::{World, plain_type};
 use async_trait::async_trait;
 use dead_letter::settle::DeadMessage;
 use process_items::process::ChunkEnd;
-use rowmill_api::status::{PauseCode, PausedBy};
+use rowmill_api::job::{PauseCode, PausedBy};
 use rowmill_core::model::breaker::{BreakerLimits, BreakerState};
 use rowmill_core::model::checkpoint::FAILURES_MAX;
 use rowmill_core::model::ids::JobGuid;

@@ -11,7 +11,7 @@ use dead_letter::settle::{DeadLetterEnd, DeadMessage};
 use process_items::invocation::Invocation;
 use process_items::process::ChunkEnd;
 use rowmill_core::model::job::states::Status;
-use rowmill_core::model::lanes::JobTypeLimits;
+use rowmill_core::model::job_type_limits::JobTypeLimits;
 use rowmill_core::model::messages::{ChunkMessage, DeliveryMode};
 use rowmill_core::ports::Jobs;
 use serde_json::json;

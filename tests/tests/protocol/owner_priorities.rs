@@ -3,10 +3,10 @@
 use acceptance::use_cases::Limits;
 use acceptance::world::World;
 use create_job::create::CreateJobError;
-use rowmill_api::owner_priorities::OwnerPriorities;
 use rowmill_core::model::ids::{FileGuid, JobGuid, Owner};
 use rowmill_core::model::job::Priority;
 use rowmill_core::model::keys;
+use rowmill_core::model::owner_priorities::OwnerPriorities;
 use rowmill_core::ports::{Ceilings, Jobs};
 use serde_json::{Value, json};
 

@@ -10,6 +10,7 @@ use acceptance::files;
 use acceptance::world::{World, change};
 use cancel_job::pause::PauseError;
 use process_items::process::ChunkEnd;
+use rowmill_api::job::Stage;
 use rowmill_core::model::ids::{Owner, RunId};
 use rowmill_core::model::job::states::Status;
 use rowmill_core::model::job::{Resent, StopCode};
@@ -18,7 +19,6 @@ use rowmill_core::model::messages::ChunkMessage;
 use rowmill_core::model::tally::{Counts, Mark, MarkKind};
 use rowmill_core::ports::{Clock, Jobs, Tallies};
 use rowmill_core::progress::update::{Updated, update_job};
-use rowmill_core::progress::views::job_view::Stage;
 use serde_json::json;
 use split_job::split::SplitEnd;
 

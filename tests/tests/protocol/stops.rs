@@ -6,6 +6,7 @@ use acceptance::files;
 use acceptance::world::{World, change};
 use cancel_job::cancel::CancelError;
 use dead_letter::settle::{DeadLetterEnd, DeadMessage};
+use rowmill_api::job::Stage;
 use rowmill_core::items::run_output;
 use rowmill_core::model::checkpoint::Checkpoint;
 use rowmill_core::model::ids::{JobGuid, Owner};
@@ -17,7 +18,6 @@ use rowmill_core::model::run_output::{FailedItem, RunOutput};
 use rowmill_core::model::tally::Counts;
 use rowmill_core::ports::{Checkpoints, Clock, Jobs, Tallies};
 use rowmill_core::progress::update::stop_overdue;
-use rowmill_core::progress::views::job_view::Stage;
 use serde_json::json;
 use split_job::split::SplitEnd;
 

@@ -3,9 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 
-use rowmill_api::{owner_priorities, routes};
+use rowmill_api::routes;
 use rowmill_aws::host::http::Access;
 use rowmill_core::model::breaker::BreakerLimits;
+use rowmill_core::model::owner_priorities;
 use rowmill_core::model::request_limits::RequestLimits;
 use rowmill_settings::{
     ConnectionLimits, FileLimits, JobRetention, JobTargets, JobTypeSettings, Links, OwnerPrioritySettings, Setting,

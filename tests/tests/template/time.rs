@@ -1,10 +1,9 @@
 //! Times that must fit each other.
 
 use rowmill::template::Template;
-use rowmill_api::times;
 use rowmill_core::model::breaker::PROBE_TIMES;
 use rowmill_core::model::job::LEASE_MARGIN;
-use rowmill_settings::VISIBILITY_TIMEOUTS;
+use rowmill_settings::{VISIBILITY_TIMEOUTS, time_bounds};
 use serde_json::Value;
 
 use crate::{DAY_SECONDS, allowed, default_of, maximum_of, template};
@@ -32,14 +31,14 @@ fn time_limits_are_within_the_assumptions_of_the_protocol() {
 #[test]
 fn the_times_of_the_recovery_are_above_their_bounds() {
     let template = template();
-    times::check(|name| Some(default_of(&template, name))).unwrap();
+    time_bounds::check(|name| Some(default_of(&template, name))).unwrap();
     assert!(default_of(&template, "StaleSeconds") * 2 < default_of(&template, "DefaultDeadlineSeconds"));
     let longest = allowed(&template, "ProcessTimeoutSeconds").into_iter().max().unwrap();
     let margin = LEASE_MARGIN.as_secs();
     assert!(default_of(&template, "StopGraceSeconds") > longest + margin, "for every allowed limit");
     let (limit, probe) = (100, 30);
     let with_grace = |grace| {
-        times::check(|name| match name {
+        time_bounds::check(|name| match name {
             "ProcessTimeoutSeconds" => Some(limit),
             "StopGraceSeconds" => Some(grace),
             "BreakerProbeSeconds" => Some(probe),

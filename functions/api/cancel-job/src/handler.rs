@@ -1,12 +1,12 @@
 //! From the HTTP request to the use case and back.
 
 use lambda_http::{Body, Response};
+use rowmill_api::job::JobView;
 use rowmill_api::problem::ProblemCode;
 use rowmill_api::routes::Operation;
 use rowmill_aws::host::http::{Call, Problem, json_response, path_parameter, to_be_polled};
 use rowmill_core::model::job::Job;
 use rowmill_core::ports::JobStore;
-use rowmill_core::progress::views::job_view;
 
 use crate::cancel::{CancelError, Canceller};
 use crate::pause::{PauseError, Pauser};
@@ -31,7 +31,7 @@ pub async fn handle(use_cases: &UseCases, call: Call) -> Result<Response<Body>, 
 
 async fn accepted(jobs: &dyn JobStore, job: &Job) -> Response<Body> {
     // The job is changed already, so a failed read of its counters must not fail the request.
-    let view = job_view::read(jobs, job).await.unwrap_or_else(|_| job_view::of(job, None));
+    let view = JobView::read(jobs, job).await.unwrap_or_else(|_| JobView::of(job, None));
     let response = json_response(202, &view);
     if job.is_ended() { response } else { to_be_polled(response) }
 }

@@ -10,18 +10,18 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use jiff::Timestamp;
-use rowmill_api::owner_priorities::OwnerPriorities;
 use rowmill_api::request::DedupeBy;
 use rowmill_core::job_types::JobTypes;
 use rowmill_core::model::ids::{JobGuid, Owner};
 use rowmill_core::model::job::states::Status;
-use rowmill_core::model::job::{Job, JobWarning, Priority};
+use rowmill_core::model::job::{Job, Priority};
+use rowmill_core::model::job_type_limits::JobTypeLimits;
 use rowmill_core::model::keys;
-use rowmill_core::model::lanes::JobTypeLimits;
 use rowmill_core::model::messages::SplitMessage;
+use rowmill_core::model::owner_priorities::OwnerPriorities;
 use rowmill_core::model::records::dataset_of;
 use rowmill_core::model::spec::{Source, Spec};
-use rowmill_core::model::warnings;
+use rowmill_core::model::warnings::{self, Warning};
 use rowmill_core::ports::processor::{InputKind, JobType, ParamsError};
 use rowmill_core::ports::{
     Ceilings, Clock, CreateError, Created, Dedupe, Entropy, Idempotency, JobStore, NewJob, Objects, OutstandingUploads,
@@ -29,15 +29,12 @@ use rowmill_core::ports::{
 };
 use rowmill_core::text::{Head, SCANNER_VERSION};
 
-use crate::chunk_size;
-use crate::dedupe;
 pub use crate::error::CreateJobError;
-use crate::items;
 pub use crate::limits::CreateLimits;
 use crate::params::check_params;
 use crate::request::{CreateJobRequest, check, check_dedupe, check_idempotency_key, fingerprint};
 use crate::source::{self, DetectedSource, FirstText, SourceDetector};
-use crate::tallies_ahead;
+use crate::{chunk_size, dedupe, items, tallies_ahead};
 
 /// The use case and the ports it works through.
 pub struct Creator {
@@ -99,7 +96,7 @@ pub(crate) struct Specified {
     /// The text that the head of its input was read from.
     pub first: FirstText,
     /// Warnings for the owner, apart from those about the names of the columns.
-    pub warnings: Vec<JobWarning>,
+    pub warnings: Vec<Warning>,
 }
 
 /// Result of a look-up by dedupe key.
@@ -351,7 +348,7 @@ impl Creator {
             limits: self.limits.chunks,
             scanner_version: SCANNER_VERSION,
             params: request.params.clone(),
-            tolerance: request.tolerance,
+            tolerance: request.tolerance.map(Into::into),
             max_concurrency: request.max_concurrency,
             output: None,
             new_dataset_partitions: self.limits.new_dataset_partitions,

@@ -53,11 +53,10 @@ pub fn key(spec: &Spec, request: &CreateJobRequest) -> Option<String> {
 mod tests {
     use super::*;
     use jiff::Timestamp;
-    use rowmill_api::request::Tolerance;
-    use rowmill_api::status::Priority;
     use rowmill_core::fixtures;
+    use rowmill_core::model::job::Priority;
     use rowmill_core::model::packing::Packing;
-    use rowmill_core::model::spec::SourceFile;
+    use rowmill_core::model::spec::{SourceFile, Tolerance};
 
     const GUID: &str = "00000000-0000-4000-8000-000000000009";
 

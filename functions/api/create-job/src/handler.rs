@@ -1,6 +1,7 @@
 //! From the HTTP request to the use case and back.
 
 use lambda_http::{Body, Response};
+use rowmill_api::job::JobView;
 use rowmill_api::problem::ProblemCode;
 use rowmill_api::request::ITEMS_MAX_BYTES;
 use rowmill_api::routes::Operation;
@@ -8,7 +9,6 @@ use rowmill_aws::host::http::{
     Call, JSON_MAX_BYTES, Problem, header, json_response, no_content, path_parameter, read_json_if_any,
     read_json_up_to, to_be_polled,
 };
-use rowmill_core::progress::views::job_view;
 
 use crate::create::{Accepted, CreateJobError, Creator};
 use crate::request::CreateJobRequest;
@@ -30,7 +30,7 @@ async fn create(creator: &Creator, call: &Call) -> Result<Response<Body>, Proble
     let key = request.headers().contains_key("idempotency-key").then(|| header(request, "idempotency-key"));
     let accepted = creator.accept(owner, &body, key.map(Option::unwrap_or_default)).await;
     let Accepted { job, is_same } = accepted.map_err(|error| problem(error, creator))?;
-    let mut response = json_response(if is_same { 200 } else { 202 }, &job_view::read(&*creator.jobs, &job).await?);
+    let mut response = json_response(if is_same { 200 } else { 202 }, &JobView::read(&*creator.jobs, &job).await?);
     if let Ok(location) = format!("/api/jobs/{}", job.job_guid).try_into() {
         response.headers_mut().insert("location", location);
     }

@@ -2,7 +2,7 @@
 
 pub use rowmill_api::request::CreateJobRequest;
 use rowmill_api::request::{IDEMPOTENCY_KEY_MAX_CHARS, ITEMS_MAX, MAX_CONCURRENCY_MAX, Tolerance};
-use rowmill_api::sha256_hex;
+use rowmill_core::model::sha256::sha256_hex;
 use serde_json::{Map, Value, json};
 
 /// The largest `params`, in bytes of their JSON.

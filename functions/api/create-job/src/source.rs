@@ -5,11 +5,10 @@ use std::sync::Arc;
 use bytes::Bytes;
 use jiff::Timestamp;
 use rowmill_core::model::ids::{FileGuid, Owner};
-use rowmill_core::model::job::JobWarning;
 use rowmill_core::model::packing::Packing;
 use rowmill_core::model::spec::{Source, SourceFile};
 use rowmill_core::model::upload::{Upload, UploadState};
-use rowmill_core::model::warnings;
+use rowmill_core::model::warnings::{self, Warning};
 use rowmill_core::ports::{Objects, OutstandingUploads, PortError, UploadStore};
 use rowmill_core::text::{Dialect, Format, Head, TextParams, Utf8Watch, read_head, title_rows};
 use rowmill_formats::{
@@ -26,7 +25,7 @@ pub struct DetectedSource {
     /// How its text is read.
     pub head: Head,
     /// Warnings for the owner about its first bytes, apart from those about the names of the columns.
-    pub warnings: Vec<JobWarning>,
+    pub warnings: Vec<Warning>,
     /// The text that the head was read from.
     pub first: FirstText,
     /// The params that say how the text is read.
@@ -179,7 +178,7 @@ impl SourceDetector<'_> {
 }
 
 /// The warning about text that is not UTF-8, if it begins like this.
-fn utf8_warning(text: &[u8], whole: bool) -> Vec<JobWarning> {
+fn utf8_warning(text: &[u8], whole: bool) -> Vec<Warning> {
     let mut watch = Utf8Watch::default();
     watch.push(text);
     if whole {

@@ -1,17 +1,16 @@
 //! Start-up: builds the use case once, then serves requests.
 
-use rowmill_api::owner_priorities::OwnerPriorities;
 use rowmill_aws::host::serve;
 use rowmill_core::job_types::JobTypes;
+use rowmill_core::model::owner_priorities::OwnerPriorities;
 use rowmill_core::ports::BoxError;
 use rowmill_core::wiring::{Missing, Ports};
 use rowmill_settings::{JobTargets, OwnerPrioritySettings, SettingsGroup};
 use rowmill_targets::Targets;
 
-use crate::NAME;
 use crate::create::Creator;
-use crate::handler;
 use crate::limits::CreateLimits;
+use crate::{NAME, handler};
 
 /// Runs `create-job` with these job types, see [`creator`]. A binary with its own job types passes them here.
 pub async fn start(job_types: JobTypes) -> Result<(), BoxError> {

@@ -4,7 +4,7 @@
 //! job row and never changes.
 
 use rowmill_core::model::job::Priority;
-use rowmill_core::model::lanes::TypeLimits;
+use rowmill_core::model::job_type_limits::TypeLimits;
 use rowmill_core::model::tally::CHUNKS_PER_TALLY;
 
 use crate::limits::CreateLimits;

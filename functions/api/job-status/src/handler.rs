@@ -4,10 +4,9 @@ use std::sync::LazyLock;
 
 use lambda_http::http::HeaderValue;
 use lambda_http::{Body, Request, Response};
-use rowmill_api::Word;
 use rowmill_api::dead_letter::DeadLetterList;
 use rowmill_api::item::{FailedItemPage, SkippedItemPage};
-use rowmill_api::job::JobPage;
+use rowmill_api::job::{JobPage, JobReader};
 use rowmill_api::problem::ProblemCode;
 use rowmill_api::routes::Operation;
 use rowmill_aws::host::http::{
@@ -17,7 +16,7 @@ use rowmill_core::items::audit::{AuditError, Auditor};
 use rowmill_core::model::ids::{JobGuid, Owner};
 use rowmill_core::model::job::states::{JobOutcome, Status};
 use rowmill_core::ports::{JobFilter, PortError, StateFilter};
-use rowmill_core::progress::views::job_reader::JobReader;
+use rowmill_core::words::Word;
 
 use crate::items::ItemPages;
 use crate::results::{JobResults, ResultsError};
@@ -133,7 +132,7 @@ async fn dead_letters(pages: &JobPages, owner: &Owner, request: &Request) -> Res
     let job_guid = path_parameter(request, "jobGuid")?;
     let job = pages.jobs.owned(owner, job_guid).await.map_err(|error| problem(error, job_guid))?;
     let dead_letters = pages.jobs.jobs.dead_letters(job.job_guid, DEAD_LETTERS_MAX).await?;
-    Ok(json_response(200, &DeadLetterList { dead_letters }))
+    Ok(json_response(200, &DeadLetterList { dead_letters: dead_letters.into_iter().map(Into::into).collect() }))
 }
 
 async fn audit(pages: &JobPages, owner: &Owner, request: &Request) -> Result<Response<Body>, Problem> {

@@ -4,7 +4,7 @@
 //! skipped items, [`results`] links to the results, the [`Auditor`] audits a job, [`handler`] maps the HTTP request to these
 //! and their result to the response, [`limits`] has the limits of a page, [`mod@start`] builds the use cases.
 //!
-//! [`JobReader`]: rowmill_core::progress::views::job_reader::JobReader
+//! [`JobReader`]: rowmill_api::job::JobReader
 //! [`Auditor`]: rowmill_core::items::audit::Auditor
 
 pub mod handler;

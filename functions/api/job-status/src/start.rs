@@ -1,9 +1,9 @@
 //! Start-up: builds the use cases once, then serves requests.
 
+use rowmill_api::job::JobReader;
 use rowmill_aws::host::serve;
 use rowmill_core::items::audit::Auditor;
 use rowmill_core::ports::BoxError;
-use rowmill_core::progress::views::job_reader::JobReader;
 use rowmill_core::wiring::{Missing, Ports};
 use rowmill_settings::{Links, SettingsGroup};
 

@@ -1,10 +1,10 @@
 //! From the HTTP request to the use case and back.
 
 use lambda_http::{Body, Response};
+use rowmill_api::job::JobView;
 use rowmill_api::problem::ProblemCode;
 use rowmill_api::routes::Operation;
 use rowmill_aws::host::http::{Call, Problem, json_response, path_parameter, read_json_if_any, to_be_polled};
-use rowmill_core::progress::views::job_view;
 
 use crate::redrive::{RedriveJobError, Redriver};
 
@@ -24,7 +24,7 @@ async fn redrive(redriver: &Redriver, call: &Call) -> Result<Response<Body>, Pro
         .await
         .map_err(|error| problem(error, redriver))?;
     // The attempt has started already, so a failed read of its counters must not fail the request.
-    let view = job_view::read(&*redriver.jobs, &job).await.unwrap_or_else(|_| job_view::of(&job, None));
+    let view = JobView::read(&*redriver.jobs, &job).await.unwrap_or_else(|_| JobView::of(&job, None));
     Ok(to_be_polled(json_response(202, &view)))
 }
 

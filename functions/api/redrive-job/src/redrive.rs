@@ -14,8 +14,8 @@ use rowmill_core::items::input::Correction;
 use rowmill_core::items::stored_job::StoredJob;
 use rowmill_core::model::ids::{FileGuid, JobGuid, Owner};
 use rowmill_core::model::job::{End, Job, Redrive, details_until};
+use rowmill_core::model::job_type_limits::JobTypeLimits;
 use rowmill_core::model::keys;
-use rowmill_core::model::lanes::JobTypeLimits;
 use rowmill_core::model::messages::SplitMessage;
 use rowmill_core::model::upload::UploadState;
 use rowmill_core::ports::{

@@ -47,8 +47,8 @@ impl Uploads {
     pub async fn show(&self, owner: &Owner, file_guid: FileGuid) -> Result<UploadView, UploadError> {
         let mut upload = self.owned(owner, file_guid).await?;
         match self.stored(&mut upload).await? {
-            Stored::Ready => Ok(upload.view()),
-            Stored::Nothing => Ok(UploadView { bytes_stored: Some(0), ..upload.view() }),
+            Stored::Ready => Ok(UploadView::from(&upload)),
+            Stored::Nothing => Ok(UploadView { bytes_stored: Some(0), ..UploadView::from(&upload) }),
             Stored::Parts(multipart, parts) => Ok(view_of_parts(&upload, &multipart, &parts)),
             Stored::Gone => Err(UploadError::Aborted(file_guid)),
         }
@@ -85,7 +85,7 @@ impl Uploads {
                 let (key, content_type) = (&upload.key, &upload.content_type);
                 let request = self.transfers.presign_put(key, content_type, upload.size, sha256, expiry).await?;
                 let upload_request = Some(request_view(request, expires_at));
-                Ok(UploadView { bytes_stored: Some(0), upload: upload_request, ..upload.view() })
+                Ok(UploadView { bytes_stored: Some(0), upload: upload_request, ..UploadView::from(&upload) })
             }
             Stored::Parts(multipart, parts) => {
                 let mut missing = missing(&parts, from, multipart.parts_of(upload.size));
@@ -178,7 +178,7 @@ fn view_of_parts(upload: &Upload, multipart: &Multipart, parts: &[UploadedPart])
         bytes_stored: Some(parts.iter().map(|part| part.size).sum()),
         parts_stored: Some(ranges(parts)),
         part_size: Some(multipart.part_size),
-        ..upload.view()
+        ..UploadView::from(upload)
     }
 }
 

@@ -67,7 +67,7 @@ impl Uploads {
         let etag = self.objects.put(&upload.key, content_type, bytes, None).await?;
         upload.state = UploadState::Ready { etag };
         self.uploads.create(&upload).await?;
-        Ok(upload.view())
+        Ok(UploadView::from(&upload))
     }
 
     /// Stores the announcement of a file, and returns the requests to send it with.
@@ -98,7 +98,7 @@ impl Uploads {
         let expiry = self.limits.links.expiry;
         let request =
             self.transfers.presign_put(&upload.key, &upload.content_type, upload.size, sha256, expiry).await?;
-        Ok(UploadView { upload: Some(request_view(request, expires_at)), ..upload.view() })
+        Ok(UploadView { upload: Some(request_view(request, expires_at)), ..UploadView::from(&upload) })
     }
 
     async fn announce_parts(&self, mut upload: Upload, expires_at: Timestamp) -> Result<UploadView, UploadError> {
@@ -108,7 +108,7 @@ impl Uploads {
         upload.state = UploadState::Pending { multipart: Some(multipart.clone()) };
         self.uploads.create(&upload).await?;
         let parts = self.sign_parts(&upload, &multipart, 1..=multipart.parts_of(upload.size), expires_at).await?;
-        Ok(UploadView { parts: Some(parts), part_size: Some(part_size), ..upload.view() })
+        Ok(UploadView { parts: Some(parts), part_size: Some(part_size), ..UploadView::from(&upload) })
     }
 
     /// The presigned requests of these parts.
@@ -132,7 +132,7 @@ impl Uploads {
     pub async fn complete(&self, owner: &Owner, file_guid: FileGuid) -> Result<UploadView, UploadError> {
         let mut upload = self.owned(owner, file_guid).await?;
         let multipart = match &upload.state {
-            UploadState::Ready { .. } => return Ok(upload.view()),
+            UploadState::Ready { .. } => return Ok(UploadView::from(&upload)),
             UploadState::Pending { multipart } => multipart.clone(),
         };
         if let Some(multipart) = &multipart {
@@ -149,7 +149,7 @@ impl Uploads {
             return Err(UploadError::OtherSize { file: file_guid, stored, announced });
         }
         self.mark_ready(&mut upload, head.etag).await?;
-        Ok(upload.view())
+        Ok(UploadView::from(&upload))
     }
 
     async fn join_parts(&self, upload: &Upload, multipart: &str) -> Result<(), UploadError> {

@@ -1,8 +1,8 @@
 use std::time::Duration;
 
 use jiff::Timestamp;
-use rowmill_api::blocks::Principal;
 use rowmill_aws::{Batch, Delivery};
+use rowmill_core::model::blocks::Principal;
 use rowmill_core::model::ids::Owner;
 use rowmill_core::ports::{Block, Objects, PortError};
 use serde_json::json;

@@ -5,12 +5,12 @@
 
 use bytes::Bytes;
 use create_job::create::{CreateJobError, Creator};
-use rowmill_api::blocks::Principal;
-use rowmill_api::sha256_hex;
 use rowmill_core::callers::blocked::BlockCheck;
+use rowmill_core::model::blocks::Principal;
 use rowmill_core::model::ids::Owner;
 use rowmill_core::model::job::Job;
 use rowmill_core::model::keys::{INBOX, INBOX_PROBLEMS, KEY_MAX_BYTES};
+use rowmill_core::model::sha256::sha256_hex;
 use rowmill_core::model::upload::{Upload, UploadState};
 use rowmill_core::ports::{ObjectHead, PortError, expiry};
 

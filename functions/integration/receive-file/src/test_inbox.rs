@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use create_job::create::{CreateLimits, Creator};
-use rowmill_api::owner_priorities::OwnerPriorities;
 use rowmill_core::callers::blocked::BlockCheck;
 use rowmill_core::in_memory::{
     CountingEntropy, InMemoryDeliveries, InMemoryJobStore, InMemoryObjects, InMemoryQueue, InMemoryQuotas,
@@ -14,6 +13,7 @@ use rowmill_core::in_memory::{
 use rowmill_core::job_types::{JobTypes, Validate};
 use rowmill_core::model::ids::Owner;
 use rowmill_core::model::job::Job;
+use rowmill_core::model::owner_priorities::OwnerPriorities;
 use rowmill_core::ports::processor::JobType;
 use rowmill_core::ports::{Ceilings, Clock, Objects};
 use rowmill_core::wiring::{Port, Ports};

@@ -1,8 +1,8 @@
 //! Start-up: builds the use case once, then serves messages.
 
+use rowmill_api::job::JobReader;
 use rowmill_aws::host::live_events;
 use rowmill_core::ports::BoxError;
-use rowmill_core::progress::views::job_reader::JobReader;
 use rowmill_core::sending::live_sender::LiveSender;
 use rowmill_settings::{SettingsGroup, SubscriptionLimits};
 

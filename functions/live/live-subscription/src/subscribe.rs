@@ -6,12 +6,11 @@
 use std::sync::Arc;
 
 use futures::stream::{self, StreamExt, TryStreamExt};
-use rowmill_api::ids::JobGuid;
-use rowmill_api::job::JobView;
+use rowmill_api::job::{JobReader, JobView};
 use rowmill_api::live::{LiveAction, LiveErrorCode, LiveJobs, LiveMessage, LiveMessageType, LiveRequest};
+use rowmill_core::model::ids::JobGuid;
 use rowmill_core::model::live::{Connection, ConnectionId, Topic};
 use rowmill_core::ports::{Clock, Connections, JobFilter, PortError, Subscribed, Subscriptions};
-use rowmill_core::progress::views::job_reader::JobReader;
 use rowmill_core::sending::live_sender::LiveSender;
 use rowmill_core::text::{RESERVED_NAMES, has_reserved_name};
 use serde_json::{Map, Value};

@@ -10,11 +10,11 @@ use std::error::Error;
 use std::sync::Arc;
 
 use futures::future::join_all;
+use rowmill_api::job::JobReader;
 use rowmill_api::live::{LiveMessage, LiveMessageType};
 use rowmill_core::model::ids::{JobGuid, Owner};
 use rowmill_core::model::live::ConnectionId;
 use rowmill_core::ports::{PortError, Subscriptions};
-use rowmill_core::progress::views::job_reader::JobReader;
 use rowmill_core::sending::live_sender::{LiveSender, SEND_BACKOFF, SEND_TRIES, Tried};
 use tokio::sync::Semaphore;
 

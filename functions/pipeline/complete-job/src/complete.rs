@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
+use rowmill_api::job::JobView;
 use rowmill_core::model::ids::{JobGuid, RunId};
 use rowmill_core::model::job::states::Status;
 use rowmill_core::model::job::{Job, Stop, StopCode};
@@ -18,7 +19,6 @@ use rowmill_core::model::spec::Spec;
 use rowmill_core::model::tally::{Counts, Totals};
 use rowmill_core::ports::{Clock, Completion, Entropy, JobStore, PortError, Queue, WriteLost};
 use rowmill_core::progress::update::{Usage, release_lease, stop_attempt, take_lease, update_job_ahead};
-use rowmill_core::progress::views::job_view;
 
 use crate::compose::{Composer, Composition};
 use crate::limits::CompleteLimits;
@@ -226,7 +226,7 @@ impl Completer {
         let invalid = |error| PortError::invalid("writing the manifest", error);
         let manifest = Manifest {
             schema_version: 1,
-            job: serde_json::to_value(job_view::of(&completion.job(), None)).map_err(invalid)?,
+            job: serde_json::to_value(JobView::of(&completion.job(), None)).map_err(invalid)?,
             files: composition.files.clone(),
             left_out: composition.left_out.clone(),
         };

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use rowmill_core::model::checkpoint::{Checkpoint, DEATHS_MAX};
 use rowmill_core::model::job::Job;
-use rowmill_core::model::lanes::{JobTypeLimits, is_astray};
+use rowmill_core::model::job_type_limits::JobTypeLimits;
+use rowmill_core::model::lanes::is_astray;
 use rowmill_core::model::messages::{ChunkMessage, DeliveryMode};
 use rowmill_core::model::tally::Tally;
 

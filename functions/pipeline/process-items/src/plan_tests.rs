@@ -7,7 +7,7 @@ use rowmill_core::model::checkpoint::{Checkpoint, InFlight, Suspects};
 use rowmill_core::model::ids::RunId;
 use rowmill_core::model::job::states::{Phase, Status};
 use rowmill_core::model::job::{Job, Stop};
-use rowmill_core::model::lanes::JobTypeLimits;
+use rowmill_core::model::job_type_limits::JobTypeLimits;
 use rowmill_core::model::messages::{ChunkMessage, DeliveryMode};
 use rowmill_core::model::tally::{Mark, MarkKind, Tally};
 

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use parking_lot::Mutex;
 use rowmill_core::model::breaker::FailedRun;
-use rowmill_core::model::lanes::JobTypeLimits;
+use rowmill_core::model::job_type_limits::JobTypeLimits;
 use rowmill_core::ports::PortError;
 use rowmill_core::ports::processor::ItemError;
 use rowmill_core::progress::breaker::{BreakerSteps, Reported};

@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use rowmill_core::items::input::{InputError, InputItem};
 use rowmill_core::model::checkpoint::Checkpoint;
 use rowmill_core::model::ids::JobGuid;
-use rowmill_core::model::lanes::JobTypeLimits;
+use rowmill_core::model::job_type_limits::JobTypeLimits;
 use rowmill_core::model::run_output::{ItemOutput, RunOutput};
 use rowmill_core::model::tally::Counts;
 use rowmill_core::ports::processor::{Item, ItemError, ItemOutcome};

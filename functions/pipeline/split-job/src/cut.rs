@@ -5,10 +5,10 @@ use std::sync::Arc;
 use bytes::Bytes;
 use jiff::Timestamp;
 use rowmill_core::model::chunk_index::RecordPosition;
-use rowmill_core::model::job::{JobWarning, Stop, StopCode};
+use rowmill_core::model::job::{Stop, StopCode};
 use rowmill_core::model::spec::{SourceFile, Spec};
 use rowmill_core::model::tally::CHUNKS_PER_TALLY;
-use rowmill_core::model::warnings;
+use rowmill_core::model::warnings::{self, Warning};
 use rowmill_core::ports::{Clock, Objects, PortError};
 use rowmill_core::text::{Chunk, ChunkCutter, Position, UnterminatedQuote, Utf8Watch};
 use rowmill_formats::{ReadAhead, SourceReader};
@@ -113,7 +113,7 @@ impl FileCut {
     }
 
     /// Warnings for the owner of the job about the text so far.
-    pub fn warnings(&self) -> Vec<JobWarning> {
+    pub fn warnings(&self) -> Vec<Warning> {
         self.utf8.found().map(|(byte, likely)| warnings::not_utf8(byte, likely)).into_iter().collect()
     }
 

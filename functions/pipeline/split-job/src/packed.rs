@@ -9,11 +9,11 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use jiff::Timestamp;
-use rowmill_core::model::job::{JobWarning, Stop, StopCode};
+use rowmill_core::model::job::{Stop, StopCode};
 use rowmill_core::model::packing::Packing;
 use rowmill_core::model::spec::{SourceFile, Spec};
 use rowmill_core::model::tally::CHUNKS_PER_TALLY;
-use rowmill_core::model::warnings;
+use rowmill_core::model::warnings::{self, Warning};
 use rowmill_core::ports::{Clock, Objects, PortError};
 use rowmill_core::text::{Chunk, ChunkCutter, ChunkMode, Position, Utf8Watch};
 use rowmill_formats::{DecodeError, Limits, TextBlock, TextStream, port_error};
@@ -126,7 +126,7 @@ impl PackedCut {
     }
 
     /// Warnings for the owner of the job about the file, as far as it is read.
-    pub fn warnings(&self) -> Vec<JobWarning> {
+    pub fn warnings(&self) -> Vec<Warning> {
         let found = self.utf8.as_ref().and_then(Utf8Watch::found);
         let not_utf8 = found.map(|(byte, likely)| warnings::not_utf8(byte, likely));
         not_utf8.into_iter().chain(self.text.decoded().ignored_from.map(warnings::trailing_bytes)).collect()

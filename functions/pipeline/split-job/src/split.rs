@@ -12,12 +12,12 @@ use rowmill_core::items::chunk_index;
 use rowmill_core::items::stored_job::StoredJob;
 use rowmill_core::model::chunk_index::{ChunkIndex, RecordPosition};
 use rowmill_core::model::ids::RunId;
-use rowmill_core::model::job::{Job, JobWarning, Stop, StopCode};
+use rowmill_core::model::job::{Job, Stop, StopCode};
 use rowmill_core::model::messages::{ChunkMessage, DeliveryMode, SplitMessage};
 use rowmill_core::model::records::dataset_of;
 use rowmill_core::model::spec::{Source, Spec};
 use rowmill_core::model::tally::CHUNKS_PER_TALLY;
-use rowmill_core::model::warnings;
+use rowmill_core::model::warnings::{self, Warning};
 use rowmill_core::ports::{Clock, Entropy, JobStore, Objects, PortError, Queue, RecordStore};
 use rowmill_core::progress::JobSteps;
 use rowmill_core::progress::commit::resend::ChunkResender;
@@ -305,7 +305,7 @@ impl Cut {
     }
 
     /// Warnings for the owner of the job about the input so far.
-    fn warnings(&self) -> Vec<JobWarning> {
+    fn warnings(&self) -> Vec<Warning> {
         match self {
             Self::File(cut) => cut.warnings(),
             Self::Packed(cut) => cut.warnings(),

@@ -11,7 +11,7 @@ rowmill_settings::settings! {
     #[derive(Clone, Copy, Debug)]
     pub struct SweepLimits {
         pub recovery: Recovery;
-        /// Only checked: see `rowmill_api::times`.
+        /// Only checked: see `rowmill_settings::time_bounds`.
         pub process: ProcessTime;
         /// Retention of a job that ends before anybody took it up.
         pub jobs: JobRetention;

@@ -1,27 +1,12 @@
 //! Dead letters: the messages that a queue gave up on.
 
 use jiff::Timestamp;
+use rowmill_core::model::dead_letter::{self, DeadLetterKind};
+use rowmill_core::words::Open;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::Open;
-use crate::open::words;
-
-words! {
-    /// The work that a dead letter asked for.
-    DeadLetterKind {
-        /// To process a chunk of items.
-        Items = "items",
-        /// To process an isolated chunk.
-        Isolated = "isolated",
-        /// To split the file.
-        Split = "split",
-        /// To complete the job.
-        Completion = "completion",
-    }
-}
-
-/// A message that a queue gave up on, as it is stored and listed. It names the work, never its content.
+/// A message that a queue gave up on, as it is listed. It names the work, never its content.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct DeadLetter {
@@ -53,6 +38,19 @@ pub struct DeadChunk {
     pub first_row: u64,
     /// How many items it has.
     pub items: u32,
+}
+
+impl From<dead_letter::DeadLetter> for DeadLetter {
+    fn from(stored: dead_letter::DeadLetter) -> Self {
+        let dead_letter::DeadLetter { message_id, about, attempt, chunk, at } = stored;
+        let chunk = chunk.map(|dead_letter::DeadChunk { tally, index, first_row, items }| DeadChunk {
+            tally,
+            index,
+            first_row,
+            items,
+        });
+        Self { message_id, about, attempt, chunk, at }
+    }
 }
 
 /// The dead letters of a job, oldest first. Of a job that has more than 1,000, any 1,000 are shown.

@@ -1,33 +1,8 @@
 //! Items of a job that failed or were skipped.
 
+use rowmill_core::model::run_output::FailedItem;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
-
-/// An item that failed, as it is stored and listed.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct FailedItem {
-    /// Its 1-based row number in the file; the header is not counted.
-    #[schema(minimum = 1)]
-    pub row: u64,
-    /// The byte of the file at which it begins.
-    pub offset: u64,
-    /// Its length in bytes, without the record's end.
-    pub length: u64,
-    /// What is wrong with it, for a program, such as `ragged_row`.
-    pub code: String,
-    /// What is wrong with it, for a person.
-    pub message: String,
-    /// The column that is wrong, if it is one column.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub column: Option<String>,
-    /// Its text; left out if it is too long or not UTF-8.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub raw: Option<String>,
-    /// Its exact bytes in base64, if they are not UTF-8.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub raw_base64: Option<String>,
-}
 
 /// An item that was dispatched and not processed.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]

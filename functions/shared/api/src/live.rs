@@ -3,13 +3,12 @@
 use std::fmt;
 
 use jiff::Timestamp;
+use rowmill_core::model::ids::JobGuid;
+use rowmill_core::words::{Open, words};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::Open;
-use crate::ids::JobGuid;
 use crate::job::JobView;
-use crate::open::words;
 
 /// A ticket for one live connection.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]

@@ -1,12 +1,12 @@
 //! The beginning of a file as a job would read it.
 
+use rowmill_core::text::ColumnType;
+use rowmill_core::words::{Open, words};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
-use crate::Open;
 use crate::job::JobWarning;
-use crate::open::words;
 
 words! {
     /// What kind of file it is: the words of the param `format`.
@@ -29,26 +29,6 @@ words! {
         Gzip = "gzip",
         /// With zstd.
         Zstd = "zstd",
-    }
-}
-
-words! {
-    /// What the values of a column look like.
-    ColumnType {
-        /// Whole numbers. A number with zeros in front, such as `007`, is a string.
-        Integer = "integer",
-        /// Numbers, some of them with a fraction or an exponent.
-        Number = "number",
-        /// `true` and `false`.
-        Boolean = "boolean",
-        /// Any text, or values of several types.
-        String = "string",
-        /// Nothing but empty cells or nulls.
-        Null = "null",
-        /// JSON objects.
-        Object = "object",
-        /// JSON arrays.
-        Array = "array",
     }
 }
 

@@ -1,11 +1,9 @@
 //! What is wrong with a request, as RFC 9457 says it (`application/problem+json`).
 
+use rowmill_core::model::job::states::Status;
+use rowmill_core::words::{Open, words};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
-
-use crate::Open;
-use crate::open::words;
-use crate::status::Status;
 
 /// The media type of a problem.
 pub const PROBLEM_JSON: &str = "application/problem+json";

@@ -3,14 +3,15 @@
 use std::fmt;
 use std::marker::PhantomData;
 
+use rowmill_core::model::ids::FileGuid;
+use rowmill_core::model::job::Priority;
+use rowmill_core::model::spec;
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{Error as _, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
-use crate::ids::FileGuid;
-use crate::status::Priority;
 use crate::whole;
 
 /// The longest idempotency key, in characters.
@@ -169,6 +170,12 @@ pub struct Tolerance {
     /// The percentage is ignored until this many items are processed.
     #[serde(default, deserialize_with = "whole::optional", skip_serializing_if = "Option::is_none")]
     pub minimum_items: Option<u64>,
+}
+
+impl From<Tolerance> for spec::Tolerance {
+    fn from(Tolerance { percent, count, minimum_items }: Tolerance) -> Self {
+        Self { percent, count, minimum_items }
+    }
 }
 
 /// The body of `POST /api/jobs/{jobGuid}/redrive`, which may be left out.

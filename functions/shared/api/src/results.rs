@@ -3,26 +3,11 @@
 use std::fmt;
 
 use jiff::Timestamp;
+use rowmill_core::model::ids::JobGuid;
+use rowmill_core::model::job::states::Status;
+use rowmill_core::model::results::{LeftOut, ResultFile};
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 use utoipa::ToSchema;
-
-use crate::Open;
-use crate::ids::JobGuid;
-use crate::open::words;
-use crate::status::Status;
-
-words! {
-    /// What a result file holds.
-    ResultKind {
-        /// The items that failed, each with the reason.
-        FailedRows = "failedRows",
-        /// The rows that were never processed because the job was stopped.
-        UnprocessedRows = "unprocessedRows",
-        /// The outputs of the items.
-        Output = "output",
-    }
-}
 
 /// The results as the API shows them.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, ToSchema)]
@@ -91,58 +76,4 @@ impl fmt::Debug for LinkView {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("LinkView").field("file_name", &self.file_name).finish_non_exhaustive()
     }
-}
-
-/// The content of `manifest.json`.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Manifest {
-    /// The version of this file's form. It goes up with every change that a reader must know.
-    pub schema_version: u32,
-    /// The job as it ended, in the form of the API.
-    pub job: Value,
-    /// The files.
-    pub files: Vec<ManifestFile>,
-    /// Contents that are missing from the files, each with the reason.
-    #[serde(skip_serializing_if = "Vec::is_empty", default)]
-    pub left_out: Vec<LeftOut>,
-}
-
-/// A file in the manifest.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct ManifestFile {
-    /// The file.
-    #[serde(flatten)]
-    pub file: ResultFile,
-    /// The run that stored it: a part of its key in the bucket.
-    pub by: String,
-}
-
-/// A file of the results.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct ResultFile {
-    /// Its name, unique among the results of a job.
-    pub name: String,
-    /// What it holds.
-    #[schema(value_type = ResultKind)]
-    pub kind: Open<ResultKind>,
-    /// Its media type.
-    pub content_type: String,
-    /// Its length in bytes.
-    pub bytes: u64,
-    /// How many items it holds, if they were counted.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub items: Option<u64>,
-    /// The CRC-64/NVME of its bytes: 8 bytes, big endian, in base64, as S3 writes it.
-    pub crc64_nvme: String,
-}
-
-/// Content that is missing from a file.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
-pub struct LeftOut {
-    /// The file it is missing from.
-    pub file: String,
-    /// What is missing, and why.
-    pub message: String,
 }

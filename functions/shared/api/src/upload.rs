@@ -4,12 +4,11 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use jiff::Timestamp;
+use rowmill_core::model::ids::FileGuid;
+use rowmill_core::model::upload::{Upload, UploadState};
+use rowmill_core::words::{Open, words};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
-
-use crate::Open;
-use crate::ids::FileGuid;
-use crate::open::words;
 
 words! {
     /// How far an upload is.
@@ -65,6 +64,30 @@ pub struct UploadView {
     #[serde(skip_serializing_if = "Option::is_none", default)]
     #[schema(minimum = 1)]
     pub next_part: Option<u32>,
+}
+
+impl From<&Upload> for UploadView {
+    /// Without any requests.
+    fn from(upload: &Upload) -> Self {
+        let is_ready = matches!(upload.state, UploadState::Ready { .. });
+        let status = if is_ready { UploadStatus::Ready } else { UploadStatus::Pending };
+        Self {
+            file_guid: upload.file_guid,
+            status: status.into(),
+            file_name: upload.file_name.clone(),
+            content_type: upload.content_type.clone(),
+            size: upload.size,
+            sha256: upload.sha256.clone(),
+            created_at: upload.created_at,
+            expires_at: upload.expires_at,
+            bytes_stored: is_ready.then_some(upload.size),
+            parts_stored: None,
+            upload: None,
+            parts: None,
+            part_size: None,
+            next_part: None,
+        }
+    }
 }
 
 /// Parts whose numbers follow each other.

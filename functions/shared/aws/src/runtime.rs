@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use rowmill_core::model::lanes::JobTypeLimits;
+use rowmill_core::model::job_type_limits::JobTypeLimits;
 use rowmill_core::model::messages::{Grouped, SplitMessage};
 use rowmill_core::ports::{ConnectionSender, Queue, Target};
 use rowmill_core::sending::priority_router::PriorityRouter;

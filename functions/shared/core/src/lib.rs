@@ -2,11 +2,12 @@
 //! through which a function reaches the world.
 //!
 //! ```text
-//! text ─► model ─► ports ─► items ─► sending ─► wiring ─► progress, callers, job_types ─► the function crates
+//! words ─► text ─► model ─► ports ─► items ─► sending ─► wiring ─► progress, callers, job_types ─► the function crates
 //! ```
 //!
 //! A module uses only modules to its left:
 //!
+//! - [`words`]: closed vocabularies: enums with stable names.
 //! - [`text`]: records, borders and cells of a text file. Pure.
 //! - [`model`]: jobs, tallies, checkpoints, messages and results as types, with their rules. Pure.
 //! - [`ports`]: the traits that adapters implement, and the traits that a job type implements.
@@ -14,7 +15,7 @@
 //! - [`sending`]: where a message goes: lanes, priorities, live connections.
 //! - [`wiring`]: the ports of a function as one value, which use cases are built from.
 //! - [`progress`]: the steps of a job that several functions share: updating the job row, committing a chunk, closing a tally,
-//!   ending the split, and the views of a job.
+//!   ending the split.
 //! - [`callers`]: callers that are refused.
 //! - [`job_types`]: the job types that Rowmill ships.
 //!
@@ -32,6 +33,7 @@ pub mod progress;
 pub mod sending;
 pub mod text;
 pub mod wiring;
+pub mod words;
 
 #[cfg(feature = "testing")]
 pub mod contract;

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use crate::model::lanes::JobTypeLimits;
+use crate::model::job_type_limits::JobTypeLimits;
 use crate::model::messages::{ChunkMessage, CompletionMessage, SplitMessage};
 use crate::ports::{
     BatchRunner, Blocks, Breakers, Clock, Connections, Deliveries, DirectTransfers, Entropy, Events, JobStore,

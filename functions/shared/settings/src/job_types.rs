@@ -1,6 +1,6 @@
 //! The limits that job types have of their own.
 
-use rowmill_core::model::lanes::JobTypeLimits;
+use rowmill_core::model::job_type_limits::JobTypeLimits;
 
 use super::StartError;
 
@@ -8,7 +8,7 @@ crate::settings! {
     /// The limits that job types have of their own.
     #[derive(Clone, PartialEq, Eq, Debug)]
     pub struct JobTypeSettings {
-        /// JSON: see `rowmill_api::job_type_limits`.
+        /// JSON: see `rowmill_core::model::job_type_limits`.
         pub json: String = String::new(), "JobTypes";
     }
 }

@@ -33,9 +33,15 @@ mod owner_priorities;
 mod quotas;
 mod resources;
 mod targets;
+pub mod time_bounds;
 mod times;
 mod value;
 
+use rowmill_core::model::job_type_limits::JobTypesError;
+use rowmill_core::model::owner_priorities::OwnerPrioritiesError;
+use rowmill_core::wiring::Missing;
+
+use crate::time_bounds::TooShort;
 pub use files::{FileLimits, Links};
 pub use job_types::JobTypeSettings;
 pub use jobs::{Deadlines, JobRetention, RETRY_AFTER_MAX, Recovery, StopGrace};
@@ -49,11 +55,6 @@ pub use resources::{
 pub use targets::JobTargets;
 pub use times::{CompleteTime, ProcessTime, SplitTime, TimeLimits, VISIBILITY_TIMEOUTS, check_times};
 pub use value::Value;
-
-use rowmill_api::job_type_limits::JobTypesError;
-use rowmill_api::owner_priorities::OwnerPrioritiesError;
-use rowmill_api::times::TooShort;
-use rowmill_core::wiring::Missing;
 
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {

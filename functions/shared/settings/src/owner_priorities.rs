@@ -1,6 +1,6 @@
 //! The highest priority that each owner may use.
 
-use rowmill_api::owner_priorities::{self, OwnerPriorities};
+use rowmill_core::model::owner_priorities::{self, OwnerPriorities};
 
 use super::StartError;
 
@@ -8,7 +8,7 @@ crate::settings! {
     /// The highest priority that each owner may use.
     #[derive(Clone, PartialEq, Eq, Debug)]
     pub struct OwnerPrioritySettings {
-        /// JSON: see `rowmill_api::owner_priorities`.
+        /// JSON: see `rowmill_core::model::owner_priorities`.
         pub json: String = owner_priorities::DEFAULT.to_owned(), "OwnerPriorities";
     }
 }

@@ -2,9 +2,8 @@
 
 use std::time::Duration;
 
-use rowmill_api::times::{self, TooShort};
-
 use super::variable;
+use crate::time_bounds::{self, TooShort};
 
 /// A queue hides a delivered message for this many time limits of the function that reads the queue. AWS asks for at
 /// least six, so that a throttled invocation does not make its messages visible while the poller still holds them. The
@@ -48,5 +47,5 @@ crate::settings! {
 /// # Errors
 /// The first one that is too short.
 pub fn check_times() -> Result<(), TooShort> {
-    times::check(|parameter| std::env::var(variable(parameter)).ok()?.trim().parse().ok())
+    time_bounds::check(|parameter| std::env::var(variable(parameter)).ok()?.trim().parse().ok())
 }

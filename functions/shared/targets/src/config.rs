@@ -28,8 +28,8 @@
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-use rowmill_api::entries::Entries;
 use rowmill_core::job_types::target_type::TargetCalls;
+use rowmill_core::model::entries::Entries;
 use rowmill_core::ports::processor::InputKind;
 use serde::Deserialize;
 

@@ -22,8 +22,8 @@
 
 use std::fmt;
 
-use rowmill_api::webhook_key::hmac_sha256;
-use rowmill_api::{sha256_hex, webhook_key};
+use rowmill_core::model::sha256::sha256_hex;
+use rowmill_core::model::webhook_key::{hmac_sha256, webhook_key};
 
 /// The name of the header with the time of the call.
 pub const TIMESTAMP_HEADER: &str = "rowmill-timestamp";

@@ -83,7 +83,7 @@ fn is_genuine(call: &SignedCall<'_>, signature: &str) -> bool {
         "rowmill-signature": signature,
         "idempotency-key": call.idempotency_key,
     });
-    let key = rowmill_api::webhook_key("the current secret", "notify");
+    let key = rowmill_core::model::webhook_key::webhook_key("the current secret", "notify");
     let body = std::str::from_utf8(call.body).unwrap();
     let given = json!({ "key": key, "host": call.host, "path": call.path, "headers": headers, "body": body });
     let mut python = Command::new("python3")

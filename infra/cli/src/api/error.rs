@@ -4,8 +4,8 @@ use std::fmt;
 use std::time::Duration;
 
 use reqwest::StatusCode;
-use rowmill_api::Open;
 use rowmill_api::problem::{ProblemCode, ProblemView};
+use rowmill_core::words::Open;
 use serde::Deserialize;
 
 use crate::gateway::InvokeError;

@@ -17,11 +17,9 @@ use bytes::Bytes;
 use hyper::header::{CONTENT_LENGTH, CONTENT_TYPE};
 use hyper::{Request, StatusCode};
 use reqwest::Url;
-use rowmill_api::audit::AuditView;
 use rowmill_api::dead_letter::{self, DeadLetterList};
 use rowmill_api::estimate::EstimateView;
-use rowmill_api::ids::{FileGuid, JobGuid};
-use rowmill_api::item::{FailedItem, FailedItemPage};
+use rowmill_api::item::FailedItemPage;
 use rowmill_api::job::{JobPage, JobView};
 use rowmill_api::live::LiveTicketView;
 use rowmill_api::preview::PreviewView;
@@ -29,19 +27,21 @@ use rowmill_api::problem::ProblemCode;
 use rowmill_api::request::{AnnounceRequest, CreateJobRequest, PreviewRequest, RedriveRequest, SignPartsRequest};
 use rowmill_api::results::ResultsView;
 use rowmill_api::routes::Operation;
-use rowmill_api::status::{JobOutcome, Status};
 use rowmill_api::upload::UploadView;
+use rowmill_core::model::audit::AuditView;
+use rowmill_core::model::ids::{FileGuid, JobGuid};
+use rowmill_core::model::job::states::{JobOutcome, Status};
+use rowmill_core::model::run_output::FailedItem;
 use serde::de::{DeserializeOwned, IgnoredAny};
 use uuid::Uuid;
 
+use crate::gateway::Gateway;
 pub use error::{ApiError, Refusal};
 pub use results::{MANIFEST, files_of};
 pub use retry::{RetryPolicy, is_transient, retry_after};
 pub use shown::Shown;
 use transport::Transport;
 pub(crate) use transport::{http_client, is_loopback};
-
-use crate::gateway::Gateway;
 
 /// A job as the API sent it.
 pub type Job = Shown<JobView>;

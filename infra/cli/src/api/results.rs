@@ -1,7 +1,8 @@
 //! The results of an ended job as a list of files.
 
-use rowmill_api::Open;
-use rowmill_api::results::{FileView, ManifestView, ResultFile, ResultsView};
+use rowmill_api::results::{FileView, ManifestView, ResultsView};
+use rowmill_core::model::results::ResultFile;
+use rowmill_core::words::Open;
 
 /// The `kind` of the manifest. The API shows the manifest beside the files, and without a kind.
 pub const MANIFEST: &str = "manifest";

@@ -74,7 +74,7 @@ impl<'de, T: DeserializeOwned> Deserialize<'de> for Shown<T> {
 #[cfg(test)]
 mod tests {
     use rowmill_api::job::JobPage;
-    use rowmill_api::status::Status;
+    use rowmill_core::model::job::states::Status;
     use serde_json::json;
 
     use super::*;

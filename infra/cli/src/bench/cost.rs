@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use rowmill_api::cost::{self, PriceList, dollars};
+use rowmill_core::model::cost::{self, PriceList, dollars};
 use serde::Serialize;
 
 use super::invocations::Invocation;
@@ -143,7 +143,7 @@ impl Cost {
 
 #[cfg(test)]
 mod tests {
-    use rowmill_api::cost::Capacity;
+    use rowmill_core::model::cost::Capacity;
 
     use super::*;
 

@@ -6,7 +6,7 @@ use std::io::{self, BufRead, BufReader, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use rowmill_api::cost::Capacity;
+use rowmill_core::model::cost::Capacity;
 use serde::Deserialize;
 
 /// The message of these lines.

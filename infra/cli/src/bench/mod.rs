@@ -14,14 +14,13 @@ use futures::future::{join, try_join_all};
 use rowmill_api::cost::JobCost;
 use rowmill_api::job::JobView;
 use rowmill_api::request::CreateJobRequest;
-use rowmill_api::status::Status;
+use rowmill_core::model::job::states::Status;
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
 use crate::api::{ApiClient, ApiError};
 use crate::follow::{FollowError, Observer, Patience, follow, took};
 use crate::upload::{SourceFile, UploadError, UploadMethod, store};
-
 use cost::FunctionUsage;
 use invocations::LogPosition;
 use memory::MemorySizes;

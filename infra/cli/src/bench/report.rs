@@ -3,7 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use rowmill_api::cost::{JobCost, PriceList};
+use rowmill_api::cost::JobCost;
+use rowmill_core::model::cost::PriceList;
 use serde_json::{Value, json};
 
 use super::cost::FunctionUsage;
@@ -204,7 +205,8 @@ mod tests {
             peak_rss_bytes: [("process-items".to_owned(), 30 << 20)].into(),
             ..FunctionUsage::default()
         };
-        let of = |write_halves| Some(JobCost::of(&rowmill_api::cost::Usage { write_halves, ..Default::default() }));
+        let of =
+            |write_halves| Some(JobCost::of(&rowmill_core::model::cost::Usage { write_halves, ..Default::default() }));
         let said = Said { estimate: of(440), truth: of(400) };
         Measurement { upload: Duration::from_millis(500), job: Duration::from_secs(seconds), said, usage: Some(usage) }
     }

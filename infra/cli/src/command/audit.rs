@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use rowmill_api::audit::{AuditVerdict, AuditView};
+use rowmill_core::model::audit::{AuditVerdict, AuditView};
 
 use super::connection::JobRefArgs;
 use super::{CommandError, print_result};
@@ -68,8 +68,8 @@ fn shown(proof: &AuditView) -> String {
 
 #[cfg(test)]
 mod tests {
-    use rowmill_api::audit::{AuditCode, AuditFinding};
     use rowmill_api::openapi::examples;
+    use rowmill_core::model::audit::{AuditCode, AuditFinding};
 
     use super::*;
 

@@ -5,8 +5,8 @@ use std::process::ExitCode;
 
 use aws_sdk_dynamodb::types::AttributeValue;
 use jiff::Timestamp;
-use rowmill_api::blocks::{self, AT, Principal, REASON, REASON_MAX_BYTES, SCOPE_PREFIX};
-use rowmill_api::ids::Owner;
+use rowmill_core::model::blocks::{self, AT, Principal, REASON, REASON_MAX_BYTES, SCOPE_PREFIX};
+use rowmill_core::model::ids::Owner;
 use serde::Serialize;
 
 use super::connection::FunctionsArgs;

@@ -1,14 +1,13 @@
 //! The API that a command calls: the one given, or that of the local stack.
 
-use rowmill_api::ids::JobGuid;
+use rowmill_core::model::ids::JobGuid;
 
+use super::CommandError;
 use crate::api::ApiClient;
 use crate::aws::{Target, parse_endpoint};
 use crate::gateway::Gateway;
 use crate::login::Logins;
 use crate::stack::{self, Record, Stack, StackOptions};
-
-use super::CommandError;
 
 /// Environment variable with the API's URL.
 pub(super) const URL_VARIABLE: &str = "ROWMILL_URL";

@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use rowmill_api::status::Status;
+use rowmill_core::model::job::states::Status;
 
 use super::connection::JobRefArgs;
 use super::{CommandError, print_result};

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use rowmill_api::request::CreateJobRequest;
-use rowmill_api::status::Status;
+use rowmill_core::model::job::states::Status;
 use serde_json::{Map, Value};
 
 use super::connection::Connection;

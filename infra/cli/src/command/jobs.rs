@@ -5,7 +5,8 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use rowmill_api::status::{JobOutcome, Priority, Status};
+use rowmill_core::model::job::Priority;
+use rowmill_core::model::job::states::{JobOutcome, Status};
 
 use super::connection::ApiArgs;
 use super::{CommandError, print_list, word_parser};
@@ -91,7 +92,7 @@ fn job_table(jobs: &[Job], now: Timestamp, width: usize) -> String {
 
 #[cfg(test)]
 mod tests {
-    use rowmill_api::ids::JobGuid;
+    use rowmill_core::model::ids::JobGuid;
     use serde_json::json;
     use uuid::Uuid;
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use rowmill_api::request::{MAX_CONCURRENCY_MAX, Tolerance};
-use rowmill_api::status::Priority;
+use rowmill_core::model::job::Priority;
 
 use super::{parse_span, word_parser};
 

@@ -42,7 +42,7 @@ use std::time::Duration;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use jiff::SignedDuration;
-use rowmill_api::Word;
+use rowmill_core::words::Word;
 use serde_json::Value;
 
 use crate::api::{ApiError, Job};
@@ -56,7 +56,6 @@ use crate::package::PackageError;
 use crate::stack::StackError;
 use crate::terminal::{self, innermost};
 use crate::upload::UploadError;
-
 use connection::Connection;
 
 const FAILED_ROWS_SHOWN: usize = 10;

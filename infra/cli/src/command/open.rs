@@ -16,7 +16,7 @@ pub struct OpenArgs {
     pub url: Option<String>,
     /// Show this job
     #[arg(long, value_name = "GUID")]
-    pub job: Option<rowmill_api::ids::JobGuid>,
+    pub job: Option<rowmill_core::model::ids::JobGuid>,
     /// Only print the address
     #[arg(long)]
     pub no_browser: bool,

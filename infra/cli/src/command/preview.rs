@@ -3,9 +3,9 @@
 use std::path::Path;
 use std::process::ExitCode;
 
-use rowmill_api::ids::FileGuid;
 use rowmill_api::preview::{FileFormat, PreviewRow, PreviewView};
 use rowmill_api::request::PreviewRequest;
+use rowmill_core::model::ids::FileGuid;
 
 use super::connection::ApiArgs;
 use super::params::ParamArgs;

@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use rowmill_api::ids::FileGuid;
 use rowmill_api::request::RedriveRequest;
+use rowmill_core::model::ids::FileGuid;
 
 use super::connection::{Connection, JobRefArgs};
 use super::job::WatchArgs;

@@ -4,9 +4,10 @@ use std::io::IsTerminal as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use rowmill_api::ids::JobGuid;
 use rowmill_api::problem::ProblemCode;
-use rowmill_api::results::{FileView, ResultKind as Kind, ResultsView};
+use rowmill_api::results::{FileView, ResultsView};
+use rowmill_core::model::ids::JobGuid;
+use rowmill_core::model::results::ResultKind as Kind;
 use serde::Serialize;
 
 use super::connection::{Connection, JobRefArgs};
@@ -192,8 +193,8 @@ fn unavailable(connection: &Connection, job_guid: JobGuid, source: ApiError) -> 
 
 #[cfg(test)]
 mod tests {
-    use rowmill_api::Open;
     use rowmill_api::openapi::examples;
+    use rowmill_core::words::Open;
 
     use super::*;
     use crate::fixtures::job_guid;

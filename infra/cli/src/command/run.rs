@@ -8,8 +8,8 @@ use std::time::Duration;
 use std::{fs, io};
 
 use rowmill_api::estimate::EstimateView;
-use rowmill_api::ids::FileGuid;
 use rowmill_api::request::{CreateJobRequest, DedupeBy};
+use rowmill_core::model::ids::FileGuid;
 use serde_json::{Map, Value};
 
 use super::connection::Connection;

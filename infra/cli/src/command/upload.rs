@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use rowmill_api::ids::FileGuid;
+use rowmill_core::model::ids::FileGuid;
 
 use super::connection::ApiArgs;
 use super::interrupt::{self, interrupted};

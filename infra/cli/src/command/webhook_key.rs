@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use rowmill_api::webhook_key;
+use rowmill_core::model::webhook_key::webhook_key;
 use serde_json::Value;
 
 use super::connection::FunctionsArgs;

@@ -4,7 +4,7 @@ use aws_sdk_s3::operation::create_bucket::CreateBucketError;
 use aws_sdk_s3::primitives::ByteStream;
 use aws_sdk_s3::types::{BucketLocationConstraint, CreateBucketConfiguration};
 use futures::{StreamExt, TryStreamExt, stream};
-use rowmill_api::sha256_hex;
+use rowmill_core::model::sha256::sha256_hex;
 
 use crate::aws::{Aws, CallFailed, failed};
 use crate::package::Package;

@@ -7,7 +7,7 @@ use aws_sdk_cloudformation::error::ProvideErrorMetadata;
 use aws_sdk_cloudformation::types::{
     Capability, ChangeSetStatus, ChangeSetType, Parameter, Stack as StackDescription, StackEvent, StackStatus,
 };
-use rowmill_api::times::{self, TooShort};
+use rowmill_settings::time_bounds::{self, TooShort};
 use uuid::Uuid;
 
 use super::{DeployError, patience};
@@ -260,7 +260,7 @@ fn check_times(
         parameter.parameter_value().map(str::to_owned)
     };
     let value = |name: &str| given.get(name).cloned().or_else(|| kept(name)).or_else(|| template.default_of(name));
-    times::check(|name| value(name)?.trim().parse().ok())
+    time_bounds::check(|name| value(name)?.trim().parse().ok())
 }
 
 fn status_of(stack: &StackDescription) -> StackStatus {

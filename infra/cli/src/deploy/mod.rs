@@ -11,16 +11,15 @@ mod ready;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use rowmill_api::job_type_limits::{JobTypeLimits, JobTypesError};
-use rowmill_api::owner_priorities::{OwnerPriorities, OwnerPrioritiesError};
-use rowmill_api::times::{self, TooShort};
+use rowmill_core::model::job_type_limits::{JobTypeLimits, JobTypesError};
+use rowmill_core::model::owner_priorities::{OwnerPriorities, OwnerPrioritiesError};
+use rowmill_settings::time_bounds::{self, TooShort};
 
 use crate::api::ApiError;
 use crate::aws::{Aws, CallFailed, NoRegion};
 use crate::package::Package;
 use crate::progress::Progress;
 use crate::template::{Template, TemplateError};
-
 pub use ready::first_answer;
 
 /// Longest wait for a change set to be created or executed on AWS. The slowest resources take a few minutes.
@@ -169,7 +168,7 @@ pub fn check_parameters(template: &Template, parameters: &BTreeMap<String, Strin
     let given = |name| parameters.get(name).map_or("", String::as_str);
     JobTypeLimits::parse(given("JobTypes"))?;
     OwnerPriorities::parse(given("OwnerPriorities"))?;
-    times::check(|name| parameters.get(name)?.trim().parse().ok())?;
+    time_bounds::check(|name| parameters.get(name)?.trim().parse().ok())?;
     Ok(())
 }
 

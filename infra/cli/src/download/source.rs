@@ -7,8 +7,9 @@ use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use reqwest::header::{ACCEPT_ENCODING, CONTENT_RANGE, HeaderMap, RANGE};
 use reqwest::{Response, StatusCode, Url};
-use rowmill_api::ids::JobGuid;
-use rowmill_api::results::{FileView, ResultFile};
+use rowmill_api::results::FileView;
+use rowmill_core::model::ids::JobGuid;
+use rowmill_core::model::results::ResultFile;
 use tokio::time::timeout;
 
 use super::partial_file::PartialFile;

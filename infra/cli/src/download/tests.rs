@@ -4,7 +4,8 @@ use std::sync::{Arc, Mutex};
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use rowmill_api::openapi::examples;
-use rowmill_api::results::{FileView, ResultFile};
+use rowmill_api::results::FileView;
+use rowmill_core::model::results::ResultFile;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use futures::{SinkExt, StreamExt};
 use reqwest::Url;
-use rowmill_api::ids::JobGuid;
 use rowmill_api::live::{LiveAction, LiveRequest, LiveTicketView};
+use rowmill_core::model::ids::JobGuid;
 use serde::Deserialize;
 use tokio::net::TcpStream;
 use tokio::time::{Instant, timeout, timeout_at};

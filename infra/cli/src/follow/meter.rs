@@ -3,8 +3,8 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use rowmill_api::job::JobView;
-use rowmill_api::status::{JobOutcome, PausedBy, Stage, Status};
+use rowmill_api::job::{JobView, PausedBy, Stage};
+use rowmill_core::model::job::states::{JobOutcome, Status};
 
 use crate::terminal::{count, span};
 

@@ -9,14 +9,13 @@ mod summary;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use rowmill_api::ids::JobGuid;
 use rowmill_api::job::JobView;
-use rowmill_api::status::Status;
+use rowmill_core::model::ids::JobGuid;
+use rowmill_core::model::job::states::Status;
 use tokio::time::Instant;
 
 use crate::api::{ApiClient, ApiError, Job};
 use crate::terminal::span;
-
 use live::LiveJob;
 pub use meter::{RateMeter, message};
 pub use reporter::Reporter;

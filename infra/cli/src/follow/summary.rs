@@ -3,9 +3,10 @@
 use std::process::ExitCode;
 use std::time::Duration;
 
-use rowmill_api::item::FailedItem;
 use rowmill_api::job::{JobView, PauseView};
-use rowmill_api::status::{JobOutcome, Priority, Status};
+use rowmill_core::model::job::Priority;
+use rowmill_core::model::job::states::{JobOutcome, Status};
+use rowmill_core::model::run_output::FailedItem;
 use serde_json::{Map, Value};
 
 use super::message;

@@ -18,14 +18,13 @@ use base64::Engine as _;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use bytes::Bytes;
 use hyper::{Request, Response, StatusCode};
-use rowmill_api::ids::Owner;
 use rowmill_api::routes;
+use rowmill_core::model::ids::Owner;
 use serde_json::{Map, Value};
 use tokio::time::timeout;
 
 use crate::aws::{Target, sdk_config};
 use crate::terminal::{escape_controls, innermost};
-
 pub use answer::message;
 pub use server::serve;
 

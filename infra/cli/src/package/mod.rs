@@ -7,7 +7,7 @@ use std::io::{Cursor, Write};
 use std::path::PathBuf;
 use std::process::ExitStatus;
 
-use rowmill_api::sha256_hex;
+use rowmill_core::model::sha256::sha256_hex;
 use zip::write::SimpleFileOptions;
 use zip::{CompressionMethod, ZipWriter};
 

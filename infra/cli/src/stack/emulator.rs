@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 
-use rowmill_api::sha256_hex;
+use rowmill_core::model::sha256::sha256_hex;
 use tokio::process::Command;
 
 use super::FileLock;

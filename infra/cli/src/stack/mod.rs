@@ -13,7 +13,7 @@ use std::fs::TryLockError;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use rowmill_api::ids::JobGuid;
+use rowmill_core::model::ids::JobGuid;
 
 use crate::api::{ApiClient, ApiError};
 use crate::aws::{Aws, Target};
@@ -22,7 +22,6 @@ use crate::gateway::Gateway;
 use crate::package::{self, Compiler, Package, PackageError};
 use crate::progress::Progress;
 use crate::template::{Template, TemplateError};
-
 pub use emulator::{EmulatorError, install as install_emulator};
 pub use options::{FunctionsEndpoint, StackOptions};
 use process::{EmulatorProcess, Launch};

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use rowmill_api::ids::{JobGuid, Owner};
+use rowmill_core::model::ids::{JobGuid, Owner};
 use serde_json::json;
 use uuid::Uuid;
 

@@ -14,8 +14,8 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use rowmill_api::ids::{JobGuid, Owner};
 use rowmill_api::job::JobView;
+use rowmill_core::model::ids::{JobGuid, Owner};
 
 /// Number of jobs shown: the newest of the active ones.
 pub const JOBS_SHOWN: usize = 20;

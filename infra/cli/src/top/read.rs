@@ -9,7 +9,7 @@ use aws_sdk_dynamodb::types::{AttributeValue, KeysAndAttributes};
 use aws_sdk_sqs::types::QueueAttributeName;
 use futures::future::{join_all, try_join, try_join_all};
 use jiff::Timestamp;
-use rowmill_api::ids::{JobGuid, Owner};
+use rowmill_core::model::ids::{JobGuid, Owner};
 use tokio::time::timeout;
 
 use super::{ActiveJob, Counted, JOBS_SHOWN, Queue, Snapshot, metrics};

@@ -10,14 +10,13 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use rowmill_api::ids::FileGuid;
 use rowmill_api::problem::ProblemCode;
 use rowmill_api::request::AnnounceRequest;
 use rowmill_api::upload::UploadStatus;
+use rowmill_core::model::ids::FileGuid;
 
 use crate::api::{ApiClient, ApiError, Upload};
 use crate::progress::ByteProgress;
-
 pub use file::{CSV, JSON_LINES, PARQUET, SourceFile, XLSX};
 use parts::Parts;
 use remembered::Remembered;

@@ -9,9 +9,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use futures::{StreamExt, stream};
-use rowmill_api::ids::FileGuid;
 use rowmill_api::problem::ProblemCode;
 use rowmill_api::upload::{PartView, UploadStatus};
+use rowmill_core::model::ids::FileGuid;
 
 use super::{SourceFile, Stored, Transfer, UploadError, UploadMethod};
 use crate::api::{ApiClient, Upload};

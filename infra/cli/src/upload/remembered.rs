@@ -11,8 +11,8 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use etcetera::base_strategy::{BaseStrategy, choose_base_strategy};
-use rowmill_api::ids::FileGuid;
-use rowmill_api::sha256_hex;
+use rowmill_core::model::ids::FileGuid;
+use rowmill_core::model::sha256::sha256_hex;
 use serde::{Deserialize, Serialize};
 
 use super::SourceFile;

@@ -7,15 +7,15 @@ use std::thread;
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
-use rowmill_api::audit::{AuditCode, AuditFinding, AuditVerdict, AuditView};
 use rowmill_api::estimate::EstimateView;
-use rowmill_api::item::FailedItem;
 use rowmill_api::job::JobView;
 use rowmill_api::openapi::examples;
 use rowmill_api::problem::ProblemCode;
 use rowmill_api::routes::Body as _;
-use rowmill_api::status::Status;
 use rowmill_api::upload::UploadView;
+use rowmill_core::model::audit::{AuditCode, AuditFinding, AuditVerdict, AuditView};
+use rowmill_core::model::job::states::Status;
+use rowmill_core::model::run_output::FailedItem;
 use serde_json::{Value, json};
 
 /// The guid of every job and upload.

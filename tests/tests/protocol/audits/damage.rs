@@ -2,7 +2,7 @@
 
 use acceptance::world::World;
 use bytes::Bytes;
-use rowmill_api::audit::{AuditCode, AuditVerdict};
+use rowmill_core::model::audit::{AuditCode, AuditVerdict};
 use rowmill_core::model::chunk_index::ChunkIndex;
 use rowmill_core::model::ids::JobGuid;
 use rowmill_core::model::job::states::Phase;

@@ -6,7 +6,7 @@ mod damage;
 use std::time::Duration;
 
 use acceptance::world::World;
-use rowmill_api::audit::{AuditVerdict, AuditView};
+use rowmill_core::model::audit::{AuditVerdict, AuditView};
 use rowmill_core::model::ids::JobGuid;
 use rowmill_core::model::job::states::Status;
 use rowmill_core::ports::Tallies;

@@ -3,8 +3,8 @@
 //! The figures were measured with `rowmill bench` on a local stack with the template's defaults, on one machine: jobs of
 //! 1,000 to 1,000,000 rows of 60 bytes in which no item fails. The requests follow from the code, the time is that of the machine.
 
-use rowmill_api::cost::Usage;
 use rowmill_core::items::input::SHARED_READ_MAX_BYTES;
+use rowmill_core::model::cost::Usage;
 use rowmill_core::model::spec::Spec;
 use rowmill_core::model::tally::CHUNKS_PER_TALLY;
 use rowmill_formats::RANGE_BYTES;

@@ -10,6 +10,7 @@
 mod rows;
 mod shown;
 
+use rowmill_api::job::JobWarning;
 use rowmill_api::preview::{FileFormat, FilePacking, ParamsProblem, PreviewView};
 use rowmill_api::request::PreviewRequest;
 use rowmill_core::items::input::charset_hint;
@@ -103,7 +104,7 @@ impl Creator {
             column_count,
             rows,
             complete,
-            warnings: warned,
+            warnings: warned.iter().map(JobWarning::from).collect(),
             params_problem,
         })
     }

@@ -2,8 +2,8 @@
 
 use std::collections::HashMap;
 
-use rowmill_api::preview::{ColumnType, PreviewColumn, PreviewRow, RowProblem};
-use rowmill_core::text::{BadRecord, Cells, Record, common_type, type_of_cell, type_of_value};
+use rowmill_api::preview::{PreviewColumn, PreviewRow, RowProblem};
+use rowmill_core::text::{BadRecord, Cells, ColumnType, Record, common_type, type_of_cell, type_of_value};
 use serde_json::{Map, Value};
 
 /// Maximum size of the JSON of the columns and the rows together.

@@ -3,29 +3,36 @@
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
+use rowmill_core::model::audit::{AuditVerdict, AuditView};
+use rowmill_core::model::cost::Usage;
+use rowmill_core::model::dead_letter::DeadLetterKind;
+use rowmill_core::model::ids::{FileGuid, JobGuid};
+use rowmill_core::model::job::Priority;
+use rowmill_core::model::job::states::{JobOutcome, Status};
+use rowmill_core::model::results::{ResultFile, ResultKind};
+use rowmill_core::model::run_output::FailedItem;
+use rowmill_core::model::sha256::sha256_hex;
+use rowmill_core::model::warnings::WarningCode;
+use rowmill_core::text::ColumnType;
 use serde::Serialize;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use crate::audit::{AuditVerdict, AuditView};
 use crate::client_config::{ClientConfig, ClientLimits, SignIn};
-use crate::cost::{JobCost, Usage};
-use crate::dead_letter::{DeadChunk, DeadLetter, DeadLetterKind, DeadLetterList};
+use crate::cost::JobCost;
+use crate::dead_letter::{DeadChunk, DeadLetter, DeadLetterList};
 use crate::document::OpenApiDocument;
 use crate::estimate::EstimateView;
-use crate::ids::{FileGuid, JobGuid};
-use crate::item::{FailedItem, FailedItemPage, ItemTable, SkippedItem, SkippedItemPage};
-use crate::job::{JobLinks, JobPage, JobView, JobWarning};
+use crate::item::{FailedItemPage, ItemTable, SkippedItem, SkippedItemPage};
+use crate::job::{JobLinks, JobPage, JobView, JobWarning, Stage};
 use crate::live::LiveTicketView;
-use crate::preview::{ColumnType, FileFormat, PreviewColumn, PreviewRow, PreviewView};
+use crate::preview::{FileFormat, PreviewColumn, PreviewRow, PreviewView};
 use crate::problem::{GatewayMessage, ProblemCode, ProblemView};
 use crate::request::{
     AnnounceRequest, CreateJobRequest, DedupeBy, PreviewRequest, RedriveRequest, SignPartsRequest, Tolerance,
 };
-use crate::results::{FileView, LinkView, ManifestView, ResultFile, ResultKind, ResultsView};
+use crate::results::{FileView, LinkView, ManifestView, ResultsView};
 use crate::routes::Body;
-use crate::sha256_hex;
-use crate::status::{JobOutcome, Priority, Stage, Status, WarningCode};
 use crate::upload::{RequestView, UploadStatus, UploadView};
 
 const JOB_GUID: JobGuid = JobGuid(Uuid::from_u128(0x01a1f997_c087_7785_ba44_fdac1155c2bf));

@@ -1,7 +1,8 @@
 //! Routes of what has come of a job.
 
+use rowmill_core::model::audit::AuditView;
+
 use super::{Answer, Json, Operation, Parameter, Route, query};
-use crate::audit::AuditView;
 use crate::dead_letter::DeadLetterList;
 use crate::item::{FailedItemPage, SkippedItemPage};
 use crate::problem::ProblemCode::*;

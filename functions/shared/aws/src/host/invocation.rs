@@ -3,12 +3,11 @@
 use std::time::Instant;
 
 use jiff::Timestamp;
-use rowmill_api::cost::Capacity;
+use rowmill_core::model::cost::Capacity;
 use serde::Serialize;
 
-use crate::observe::metrics;
-use crate::observe::telemetry;
 use crate::observe::trace::{self, TraceId};
+use crate::observe::{metrics, telemetry};
 use crate::sdk::meter::{self, Requests};
 use crate::sdk::usage_shares;
 

@@ -23,7 +23,7 @@ use aws_smithy_runtime_api::client::orchestrator::Metadata;
 use aws_smithy_runtime_api::client::runtime_components::RuntimeComponents;
 use aws_smithy_types::config_bag::ConfigBag;
 use parking_lot::Mutex;
-use rowmill_api::cost::{Capacity, Usage};
+use rowmill_core::model::cost::{Capacity, Usage};
 use serde::Serialize;
 
 /// A service of AWS that the functions use.

@@ -11,7 +11,7 @@ use std::sync::LazyLock;
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
-use rowmill_api::cost::Usage;
+use rowmill_core::model::cost::Usage;
 
 use crate::sdk::meter;
 

@@ -7,8 +7,8 @@ use std::time::Duration;
 use jiff::Timestamp;
 use lru::LruCache;
 use parking_lot::Mutex;
-use rowmill_api::blocks::Principal;
 
+use crate::model::blocks::Principal;
 use crate::ports::{Block, Blocks, Clock, PortResult};
 
 /// Time for which a process remembers that a caller is blocked or not. A block is effective in all processes after this

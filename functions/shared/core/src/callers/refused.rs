@@ -6,8 +6,8 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use lru::LruCache;
 use parking_lot::Mutex;
-use rowmill_api::blocks::Principal;
 
+use crate::model::blocks::Principal;
 use crate::model::request_limits::{RequestLimits, RequestsCounted};
 use crate::ports::{Counted, PortError, RequestCounts, RequestToCount};
 

@@ -11,10 +11,10 @@ use crate::in_memory::{
     InMemoryBreakers, InMemoryEvents, InMemoryJobStore, InMemoryLive, InMemoryObjects, InMemoryQueue, InMemoryQuotas,
     InMemoryRecordStore, InMemoryUploadStore,
 };
+use crate::model::blocks::Principal;
 use crate::model::messages::ChunkMessage;
 use crate::model::records::Dataset;
 use crate::ports::{Block, Objects, PresignedRequest};
-use rowmill_api::blocks::Principal;
 
 impl Records for Arc<InMemoryRecordStore> {
     async fn record(&self, dataset: &Dataset, key: &str) -> Option<(String, Map<String, Value>)> {

@@ -3,10 +3,10 @@
 use std::ops::Deref;
 
 use futures::future::join_all;
-use rowmill_api::blocks::Principal;
 use uuid::Uuid;
 
 use super::{at, run_checks};
+use crate::model::blocks::Principal;
 use crate::model::ids::{FileGuid, Owner, RunId};
 use crate::model::outstanding::{OutstandingFull, OutstandingLimits, OutstandingUpload};
 use crate::model::request_limits::{RequestLimits, RequestsCounted};

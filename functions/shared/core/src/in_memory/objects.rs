@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use rowmill_api::sha256_hex;
 use sha2::{Digest, Sha256};
 
 use super::lock;
+use crate::model::sha256::sha256_hex;
 use crate::ports::{
     DirectTransfers, MultipartObjects, ObjectHead, Objects, PortError, PortResult, PresignedRequest, UploadedPart,
 };

@@ -3,9 +3,9 @@ use std::sync::Mutex;
 
 use async_trait::async_trait;
 use jiff::Timestamp;
-use rowmill_api::blocks::Principal;
 
 use super::lock;
+use crate::model::blocks::Principal;
 use crate::model::ids::{FileGuid, Owner, RunId};
 use crate::model::outstanding::{OutstandingLimits, OutstandingUpload};
 use crate::model::request_limits::{RequestLimits, RequestsCounted, Window};

@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use crate::model::ids::{FileGuid, JobGuid, Owner};
 use crate::model::job::states::{JobOutcome, Status};
-use crate::model::job::{End, Job, JobError};
+use crate::model::job::{End, Job, Stop, StopCode};
 
 /// The version of the format of the events. It is increased with every change that a consumer could notice.
 pub const SCHEMA_VERSION: u32 = 1;
@@ -40,7 +40,7 @@ pub struct JobEvent {
     #[serde(flatten)]
     pub items: Option<EventItems>,
     /// The error of a failed job.
-    pub error: Option<JobError>,
+    pub error: Option<EventError>,
     /// The metadata that the client gave the job.
     pub metadata: Option<Map<String, Value>>,
 }
@@ -55,6 +55,22 @@ pub struct EventItems {
     pub items_failed: u64,
     /// Items not processed because the job was stopped.
     pub items_skipped: u64,
+}
+
+/// Why an attempt failed.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct EventError {
+    pub code: StopCode,
+    pub message: String,
+    pub row: Option<u64>,
+    pub offset: Option<u64>,
+}
+
+impl From<&Stop> for EventError {
+    fn from(stop: &Stop) -> Self {
+        let Stop { code, message, row, offset, .. } = stop.clone();
+        Self { code, message, row, offset }
+    }
 }
 
 impl JobEvent {
@@ -98,7 +114,7 @@ impl JobEvent {
                 items_failed: counts.failed,
                 items_skipped: counts.skipped,
             }),
-            error: end.and_then(|_| job.error()),
+            error: end.and_then(|_| job.error()).map(EventError::from),
             metadata: job.metadata.clone(),
         }
     }

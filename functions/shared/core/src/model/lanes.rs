@@ -5,8 +5,7 @@
 //! message group of the lanes queue. The setting counts when a message is sent, and again when it is received: so it also
 //! holds for messages that were sent before it was changed.
 
-pub use rowmill_api::job_type_limits::{JobTypeLimits, TypeLimits};
-
+use crate::model::job_type_limits::JobTypeLimits;
 use crate::model::messages::ChunkMessage;
 
 /// The lane of a message: the number of lanes of its job type, and which of them.

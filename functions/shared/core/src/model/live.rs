@@ -6,9 +6,9 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use rowmill_api::sha256_hex;
 
 use crate::model::ids::{JobGuid, Owner};
+use crate::model::sha256::sha256_hex;
 
 /// Lifetime of an unused ticket.
 pub const TICKET_LIFETIME: Duration = Duration::from_secs(60);

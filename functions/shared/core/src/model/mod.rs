@@ -1,26 +1,34 @@
 //! The data model of jobs: types and rules, without any input or output.
 
+pub mod audit;
+pub mod blocks;
 pub mod breaker;
 pub mod checkpoint;
 pub mod chunk_index;
+pub mod cost;
 pub mod dead_letter;
+pub mod entries;
 pub mod ids;
 pub mod job;
 pub mod job_event;
+pub mod job_type_limits;
 pub mod keys;
 pub mod lanes;
 pub mod live;
 pub mod messages;
 pub mod outstanding;
+pub mod owner_priorities;
 pub mod packing;
 pub mod records;
 pub mod request_limits;
 pub mod results;
 pub mod run_output;
+pub mod sha256;
 pub mod spec;
 pub mod tally;
 pub mod upload;
 pub mod warnings;
+pub mod webhook_key;
 
 #[cfg(test)]
 mod breaker_tests;

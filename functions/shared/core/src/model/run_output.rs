@@ -7,14 +7,40 @@
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-pub use rowmill_api::item::FailedItem;
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 use crate::model::tally::{Counts, MarkKind};
 
 /// Encodes bytes that are not text, for [`FailedItem::raw_base64`].
 pub fn to_base64(bytes: &[u8]) -> String {
     STANDARD.encode(bytes)
+}
+
+/// An item that failed, as it is stored, listed and written into the results.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct FailedItem {
+    /// Its 1-based row number in the file; the header is not counted.
+    #[schema(minimum = 1)]
+    pub row: u64,
+    /// The byte of the file at which it begins.
+    pub offset: u64,
+    /// Its length in bytes, without the record's end.
+    pub length: u64,
+    /// What is wrong with it, for a program, such as `ragged_row`.
+    pub code: String,
+    /// What is wrong with it, for a person.
+    pub message: String,
+    /// The column that is wrong, if it is one column.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub column: Option<String>,
+    /// Its text; left out if it is too long or not UTF-8.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub raw: Option<String>,
+    /// Its exact bytes in base64, if they are not UTF-8.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub raw_base64: Option<String>,
 }
 
 /// The piece of the job's output file that an item gives.

@@ -1,7 +1,6 @@
 //! The spec of a job: it is written when the job is created and never changes, so a process reads it once.
 
 use jiff::Timestamp;
-pub use rowmill_api::request::Tolerance;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -46,6 +45,21 @@ impl Spec {
     pub fn is_dry_run(&self) -> bool {
         self.params.get(DRY_RUN).and_then(Value::as_bool).unwrap_or(false)
     }
+}
+
+/// How many failed items a job tolerates before it is stopped.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Tolerance {
+    /// A higher percentage of failed items among the processed ones stops the job.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub percent: Option<f64>,
+    /// More failed items than this stop the job.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub count: Option<u64>,
+    /// The percentage is ignored until this many items are processed.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub minimum_items: Option<u64>,
 }
 
 /// The input of a job.

@@ -9,9 +9,9 @@ use std::collections::BTreeSet;
 use std::ops::{Add, AddAssign};
 
 use jiff::Timestamp;
-use rowmill_api::cost::Usage;
 use serde::{Deserialize, Serialize};
 
+use crate::model::cost::Usage;
 use crate::model::ids::RunId;
 use crate::text::{Chunk, Position};
 

@@ -1,7 +1,6 @@
 //! Uploads: the stored input files.
 
 use jiff::Timestamp;
-use rowmill_api::upload::{UploadStatus, UploadView};
 
 use crate::model::ids::{FileGuid, Owner};
 
@@ -24,32 +23,6 @@ pub struct Upload {
     pub created_at: Timestamp,
     /// The time from which on it cannot be used for new jobs. Its object is kept longer, for the jobs that use it already.
     pub expires_at: Timestamp,
-}
-
-impl Upload {
-    /// The upload as the API shows it, without any requests.
-    pub fn view(&self) -> UploadView {
-        let status = match self.state {
-            UploadState::Pending { .. } => UploadStatus::Pending,
-            UploadState::Ready { .. } => UploadStatus::Ready,
-        };
-        UploadView {
-            file_guid: self.file_guid,
-            status: status.into(),
-            file_name: self.file_name.clone(),
-            content_type: self.content_type.clone(),
-            size: self.size,
-            sha256: self.sha256.clone(),
-            created_at: self.created_at,
-            expires_at: self.expires_at,
-            bytes_stored: matches!(self.state, UploadState::Ready { .. }).then_some(self.size),
-            parts_stored: None,
-            upload: None,
-            parts: None,
-            part_size: None,
-            next_part: None,
-        }
-    }
 }
 
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -1,15 +1,38 @@
 //! The warnings of a job: what its owner should know about a file that could be read.
 
-use rowmill_api::job::JobWarning;
-use rowmill_api::status::WarningCode;
+use serde::{Deserialize, Serialize};
 
 use crate::text::{Head, shortened};
+use crate::words::{Open, words};
+
+words! {
+    /// What a warning of a job is about.
+    WarningCode {
+        /// Columns of the header have no name, and are read under made-up ones.
+        UnnamedColumns = "unnamed_columns",
+        /// Columns of the header have the name of another one, and are read under names with a suffix.
+        DuplicateColumns = "duplicate_columns",
+        /// The file is not valid UTF-8, and no param says what it is.
+        NotUtf8 = "not_utf8",
+        /// Bytes behind the last member of the gzip file were ignored.
+        TrailingBytes = "trailing_bytes",
+    }
+}
+
+/// A warning as the job row holds it.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Warning {
+    pub code: Open<WarningCode>,
+    /// What was noticed and what to do, for a person.
+    #[serde(default)]
+    pub message: String,
+}
 
 /// Maximum number of columns a warning lists. It gives the number of the others.
 const COLUMNS_LISTED: usize = 5;
 
 /// The warnings about the names in the header of a file.
-pub fn of_columns(head: &Head) -> Vec<JobWarning> {
+pub fn of_columns(head: &Head) -> Vec<Warning> {
     let Some(header) = &head.header else { return Vec::new() };
     let changed = || (1_usize..).zip(header.iter().zip(&head.columns)).filter(|(_, (own, name))| own != name);
     let unnamed: Vec<String> = changed()
@@ -24,20 +47,20 @@ pub fn of_columns(head: &Head) -> Vec<JobWarning> {
     if !unnamed.is_empty() {
         let message =
             format!("Columns of the header have no name. They are read under other names: {}.", listed(&unnamed));
-        warnings.push(JobWarning { code: WarningCode::UnnamedColumns.into(), message });
+        warnings.push(Warning { code: WarningCode::UnnamedColumns.into(), message });
     }
     if !doubled.is_empty() {
         let message = format!(
             "Columns of the header have the name of an earlier column. They are read under other names: {}.",
             listed(&doubled)
         );
-        warnings.push(JobWarning { code: WarningCode::DuplicateColumns.into(), message });
+        warnings.push(Warning { code: WarningCode::DuplicateColumns.into(), message });
     }
     warnings
 }
 
 /// The warning about text that is not UTF-8 from this byte on. For compressed text it is a byte of the text.
-pub fn not_utf8(byte: u64, likely: Option<&str>) -> JobWarning {
+pub fn not_utf8(byte: u64, likely: Option<&str>) -> Warning {
     let advice = match likely {
         Some(charset) => format!(
             "It looks like {charset}. If it is, create the job again with the param `encoding` set to `{charset}`."
@@ -48,20 +71,20 @@ pub fn not_utf8(byte: u64, likely: Option<&str>) -> JobWarning {
         "The file is not valid UTF-8: byte {byte} of its text is the first that is not. Rows that are not valid fail with \
          `invalid_utf8`. {advice}"
     );
-    JobWarning { code: WarningCode::NotUtf8.into(), message }
+    Warning { code: WarningCode::NotUtf8.into(), message }
 }
 
 /// The warning about bytes behind the last member of a gzip file, from this byte of the file on.
-pub fn trailing_bytes(from: u64) -> JobWarning {
+pub fn trailing_bytes(from: u64) -> Warning {
     let message = format!(
         "Bytes that are not gzip data follow the compressed text, from byte {from} of the file on. They were ignored, as gzip \
          does. Check that the file is whole."
     );
-    JobWarning { code: WarningCode::TrailingBytes.into(), message }
+    Warning { code: WarningCode::TrailingBytes.into(), message }
 }
 
 /// Adds warnings to those of a job, one of each kind. Returns whether any was added.
-pub fn add(warnings: &mut Vec<JobWarning>, found: Vec<JobWarning>) -> bool {
+pub fn add(warnings: &mut Vec<Warning>, found: Vec<Warning>) -> bool {
     let before = warnings.len();
     for warning in found {
         if !warnings.iter().any(|known| known.code == warning.code) {

@@ -1,7 +1,7 @@
 use async_trait::async_trait;
 use jiff::Timestamp;
-use rowmill_api::blocks::Principal;
 
+use crate::model::blocks::Principal;
 use crate::ports::PortError;
 
 /// The callers that an operator has blocked. `rowmill block` writes them.

@@ -1,7 +1,7 @@
 use async_trait::async_trait;
 use jiff::Timestamp;
-use rowmill_api::blocks::Principal;
 
+use crate::model::blocks::Principal;
 use crate::model::ids::RunId;
 use crate::model::request_limits::{RequestLimits, RequestsCounted};
 use crate::ports::PortError;

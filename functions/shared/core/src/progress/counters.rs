@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 
 use jiff::Timestamp;
-use rowmill_api::cost::Usage;
 
+use crate::model::cost::Usage;
 use crate::model::job::Job;
 use crate::model::tally::{Counts, Tally, Totals};
 use crate::ports::{JobStore, PortError};

@@ -1,4 +1,4 @@
-//! The progress of a job, as several functions advance and show it.
+//! The progress of a job, as several functions advance it.
 //!
 //! | module | holds |
 //! |---|---|
@@ -6,12 +6,10 @@
 //! | [`counters`] | the totals and the open tallies of an attempt |
 //! | [`commit`] | commits of chunks, and the chunks that are sent after them |
 //! | [`breaker`] | the breaker of a job type, for jobs whose target is down |
-//! | [`views`] | a job as clients see it |
 
 pub mod breaker;
 pub mod commit;
 pub mod counters;
 pub mod update;
-pub mod views;
 
 pub use commit::JobSteps;

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 
-use crate::model::lanes::{JobTypeLimits, lane_of};
+use crate::model::job_type_limits::JobTypeLimits;
+use crate::model::lanes::lane_of;
 use crate::model::messages::ChunkMessage;
 use crate::ports::{PortError, Queue};
 

@@ -23,7 +23,7 @@
 //! | `requests#<principal>#<operation>#<hour>` | `h`, the requests of the hour; `m0` to `m59`, those of each minute; `r0` to `r15`, the names of some of the last requests, by which a repeated write is recognised |
 //! | `uploads#<owner>` | `uploads` and `bytes`, the announced uploads that are not completed and their length together; for each of them `u<fileGuid>` with its `bytes` and `until` |
 //! | `breaker#<job type>` | `breaker`, the [`Breaker`](rowmill_core::model::breaker::Breaker) as JSON, and its `rev` for compare-and-swap |
-//! | `block#<principal>` | `at` and `reason`: see [`rowmill_api::blocks`] |
+//! | `block#<principal>` | `at` and `reason`: see [`rowmill_core::model::blocks`] |
 //!
 //! The connections table has the keys `scope` and `entry`. Every row has `until`, and `expiresAt` from it:
 //!

@@ -6,11 +6,11 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use lambda_http::{Body, Response};
-use rowmill_api::blocks::Principal;
 use rowmill_api::problem::ProblemCode;
 use rowmill_api::routes::{self, RATE_LIMIT, RATE_LIMIT_POLICY, Route};
 use rowmill_core::callers::blocked::BlockCheck;
 use rowmill_core::callers::refused::RefusalMemory;
+use rowmill_core::model::blocks::Principal;
 use rowmill_core::model::request_limits::{RequestLimits, RequestsCounted, Window};
 use rowmill_core::ports::{Clock, Counted, Entropy, RequestCounts, RequestToCount};
 use rowmill_core::wiring::Ports;

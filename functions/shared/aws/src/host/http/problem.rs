@@ -3,7 +3,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use lambda_http::{Body, Response};
 use rowmill_api::problem::{PROBLEM_JSON, ProblemCode, ProblemView};
-use rowmill_api::status::Status;
+use rowmill_core::model::job::states::Status;
 use rowmill_core::ports::{Admission, Full, PortError};
 use serde::Serialize;
 use serde_json::{Map, Value};

@@ -1,6 +1,6 @@
 use lambda_http::http::HeaderValue;
 use lambda_http::{Body, Request, Response};
-use rowmill_api::sha256_hex;
+use rowmill_core::model::sha256::sha256_hex;
 use serde::Serialize;
 
 use super::{Problem, header};

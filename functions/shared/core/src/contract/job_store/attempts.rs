@@ -1,8 +1,8 @@
 use futures::future::join_all;
-use rowmill_api::cost::Usage;
 
 use super::fixtures::{ROOM, change, created, end, end_at, ended, guid, leased, new_job, run, running, stop};
 use crate::contract::at;
+use crate::model::cost::Usage;
 use crate::model::job::states::{Phase, Status};
 use crate::model::job::{Job, Redrive, StopCode};
 use crate::model::tally::Counts;

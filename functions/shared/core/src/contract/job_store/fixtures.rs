@@ -1,7 +1,7 @@
-use rowmill_api::cost::Usage;
 use uuid::Uuid;
 
 use crate::contract::at;
+use crate::model::cost::Usage;
 use crate::model::ids::{FileGuid, JobGuid, Owner, RunId};
 use crate::model::job::states::JobOutcome;
 use crate::model::job::{End, Job, Lease, Stop, StopCode};

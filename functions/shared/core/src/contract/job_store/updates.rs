@@ -1,9 +1,9 @@
 use futures::future::join_all;
-use rowmill_api::cost::Usage;
 
 use super::fixtures::{change, created, guid, new_job, run, stop};
 use crate::contract::at;
 use crate::model::breaker::BreakerPause;
+use crate::model::cost::Usage;
 use crate::model::job::states::Phase;
 use crate::model::job::{Job, Lease, SplitState, StopCode};
 use crate::model::warnings;

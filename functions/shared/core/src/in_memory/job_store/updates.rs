@@ -1,8 +1,8 @@
 use async_trait::async_trait;
-use rowmill_api::cost::Usage;
 
 use super::InMemoryJobStore;
 use crate::in_memory::lock;
+use crate::model::cost::Usage;
 use crate::model::job::Job;
 use crate::ports::{PortError, UpdateAnswer, Updates};
 

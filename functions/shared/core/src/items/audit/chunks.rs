@@ -1,8 +1,7 @@
 //! The chunks of a tally: each row is in exactly one of them.
 
-use rowmill_api::audit::AuditCode;
-
 use super::{Broken, in_chunk, in_tally};
+use crate::model::audit::AuditCode;
 use crate::model::chunk_index::ChunkIndex;
 use crate::model::tally::{CHUNKS_PER_TALLY, ChunkAddress, Tally};
 use crate::text::{Chunk, Position};

@@ -1,13 +1,13 @@
 //! The end of a job: its counts, its manifest and its result files.
 
-use rowmill_api::audit::AuditCode;
-use rowmill_api::sha256_hex;
 use serde::Deserialize;
 
 use super::state::{AuditState, words};
 use super::{Auditor, Broken, found};
+use crate::model::audit::AuditCode;
 use crate::model::job::Job;
 use crate::model::results::{Manifest, ResultKind, Results};
+use crate::model::sha256::sha256_hex;
 use crate::model::tally::Counts;
 use crate::ports::PortError;
 

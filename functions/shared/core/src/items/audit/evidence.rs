@@ -1,10 +1,10 @@
 //! The hash chain over what an audit reads. Its form is documented in `docs/protocol.md`.
 
-use rowmill_api::audit::AUDIT_FORM;
-use rowmill_api::sha256_hex;
 use serde::{Deserialize, Serialize};
 
+use crate::model::audit::AUDIT_FORM;
 use crate::model::ids::JobGuid;
+use crate::model::sha256::sha256_hex;
 use crate::model::tally::Tally;
 
 /// A link of the chain, in hexadecimal digits.

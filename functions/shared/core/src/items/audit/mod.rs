@@ -19,8 +19,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use rowmill_api::audit::{AuditCode, AuditFinding, AuditVerdict, AuditView};
 
+use crate::model::audit::{AuditCode, AuditFinding, AuditVerdict, AuditView};
 use crate::model::job::Job;
 use crate::model::tally::{ChunkAddress, Totals};
 use crate::ports::{Clock, JobStore, Objects, PortError};

@@ -1,11 +1,11 @@
 //! What a run output says of its chunk's items, without their texts.
 
-use rowmill_api::audit::AuditCode;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 
 use super::chunks::Rows;
 use super::{Broken, in_chunk};
+use crate::model::audit::AuditCode;
 use crate::model::tally::{ChunkAddress, Counts, Mark, MarkKind};
 
 /// The rows that a run output names.

@@ -3,11 +3,11 @@
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use jiff::Timestamp;
-use rowmill_api::audit::{AuditCode, AuditFinding, AuditVerdict, AuditView};
 use serde::{Deserialize, Serialize};
 
 use super::evidence::Evidence;
 use super::{AuditError, Broken, found, names_all};
+use crate::model::audit::{AuditCode, AuditFinding, AuditVerdict, AuditView};
 use crate::model::ids::JobGuid;
 use crate::model::job::Job;
 use crate::model::tally::{Counts, Totals};

@@ -2,17 +2,17 @@
 
 use bytes::Bytes;
 use futures::stream::{self, StreamExt, TryStreamExt};
-use rowmill_api::audit::AuditCode;
-use rowmill_api::sha256_hex;
 
 use super::chunks::{Rows, check_index, rows_of_chunks};
 use super::evidence::tally_line;
 use super::run_output::OutputRows;
 use super::state::{AuditState, words};
 use super::{Auditor, Broken, Budget, in_chunk, in_tally, is_open};
+use crate::model::audit::AuditCode;
 use crate::model::chunk_index::ChunkIndex;
 use crate::model::job::{End, Job};
 use crate::model::keys;
+use crate::model::sha256::sha256_hex;
 use crate::model::tally::{ChunkAddress, Counts, Mark, MarkKind, Tally};
 use crate::ports::PortError;
 

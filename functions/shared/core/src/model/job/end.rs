@@ -1,10 +1,10 @@
 //! The end of an attempt: every dispatched item is accounted for, or no function has taken the job up.
 
 use jiff::{SignedDuration, Timestamp};
-use rowmill_api::cost::Usage;
 
 use super::states::{JobOutcome, Phase, Status};
 use super::{Job, SplitState, Stop};
+use crate::model::cost::Usage;
 use crate::model::results::Results;
 use crate::model::tally::Counts;
 

@@ -11,26 +11,26 @@ mod pause;
 mod redrive;
 mod split;
 pub mod states;
+mod status;
 pub mod stop;
 mod sweep;
 
 use jiff::{SignedDuration, Timestamp};
-use rowmill_api::cost::Usage;
-pub use rowmill_api::job::{JobError, JobWarning};
-pub use rowmill_api::status::{Priority, StopCode};
 use serde_json::{Map, Value};
 
+use crate::model::cost::Usage;
 use crate::model::ids::{FileGuid, JobGuid, Owner, RunId};
 use crate::model::job::states::Phase;
 use crate::model::records::DATASET_WEIGHT;
 use crate::model::spec::{Source, Spec};
-use crate::model::warnings;
+use crate::model::warnings::{self, Warning};
 use crate::text::Position;
 pub use end::{End, outcome};
 pub use lease::{LEASE_MARGIN, Lease};
 pub use pause::Resent;
 pub use redrive::Redrive;
 pub use split::SplitState;
+pub use status::{Priority, StopCode};
 pub use stop::Stop;
 
 /// Retention of the rows other than the job row, from the job's creation: longer than any job row. The job row expires
@@ -62,7 +62,7 @@ pub struct Job {
     /// objects, or the number of partitions of a dataset.
     pub data_bytes: u64,
     /// Warnings for the owner about the file. One of each kind; those found while the file is split come later.
-    pub warnings: Vec<JobWarning>,
+    pub warnings: Vec<Warning>,
     /// Maximum number of its chunks in flight, as in its spec.
     pub max_concurrency: Option<u32>,
     /// Its priority: which queues carry its messages.

@@ -3,9 +3,10 @@
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
+use super::Job;
 use super::states::Phase;
-use super::{Job, JobWarning};
 use crate::model::ids::RunId;
+use crate::model::warnings::Warning;
 use crate::text::Position;
 
 /// The state of the split of the current attempt.
@@ -53,7 +54,7 @@ impl Job {
     }
 
     /// Replaces the warnings.
-    pub fn warn(&self, holder: RunId, warnings: &[JobWarning], now: Timestamp) -> Option<Self> {
+    pub fn warn(&self, holder: RunId, warnings: &[Warning], now: Timestamp) -> Option<Self> {
         self.is_held_by(holder).then(|| Self { warnings: warnings.to_vec(), moved_at: now, ..self.clone() })
     }
 

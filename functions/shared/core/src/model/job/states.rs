@@ -9,8 +9,7 @@
 //! completed | failed | cancelled ──► running        (redrive, the next attempt)
 //! ```
 
-pub use rowmill_api::status::{JobOutcome, Status};
-
+pub use super::status::{JobOutcome, Status};
 use super::{End, Job, Stop};
 use crate::model::breaker::BreakerPause;
 

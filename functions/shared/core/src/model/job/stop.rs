@@ -3,11 +3,10 @@
 use std::time::Duration;
 
 use jiff::Timestamp;
-use rowmill_api::status::StopCode;
 use serde::{Deserialize, Serialize};
 
 use crate::model::job::states::Phase;
-use crate::model::job::{Job, JobError};
+use crate::model::job::{Job, StopCode};
 use crate::model::tally::Counts;
 use crate::text::Position;
 
@@ -109,9 +108,7 @@ impl Job {
     }
 
     /// The error that stopped the job; `None` if its owner cancelled it.
-    pub fn error(&self) -> Option<JobError> {
-        let stop = self.stopped_by().filter(|stop| !stop.is_cancel())?;
-        let Stop { code, message, row, offset, .. } = stop;
-        Some(JobError { code: (*code).into(), message: message.clone(), row: *row, offset: *offset })
+    pub fn error(&self) -> Option<&Stop> {
+        self.stopped_by().filter(|stop| !stop.is_cancel())
     }
 }

@@ -3,7 +3,7 @@ use jiff::Timestamp;
 
 use crate::model::ids::{JobGuid, Owner};
 use crate::model::job::Job;
-use crate::model::lanes::TypeLimits;
+use crate::model::job_type_limits::TypeLimits;
 use crate::model::spec::Spec;
 use crate::ports::PortError;
 

@@ -2,9 +2,9 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use jiff::Timestamp;
-use rowmill_api::cost::Usage;
 
 use super::write_lost::WriteLost;
+use crate::model::cost::Usage;
 use crate::model::job::{End, Job, Stop};
 use crate::model::results::Results;
 use crate::model::tally::Totals;

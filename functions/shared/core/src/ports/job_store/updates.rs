@@ -1,6 +1,6 @@
 use async_trait::async_trait;
-use rowmill_api::cost::Usage;
 
+use crate::model::cost::Usage;
 use crate::model::job::Job;
 use crate::ports::PortError;
 

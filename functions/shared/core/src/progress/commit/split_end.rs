@@ -2,8 +2,7 @@
 
 use std::sync::Arc;
 
-use rowmill_api::cost::Usage;
-
+use crate::model::cost::Usage;
 use crate::model::ids::RunId;
 use crate::model::job::Job;
 use crate::model::messages::CompletionMessage;

@@ -1,9 +1,29 @@
 //! Guesses the type of a column from its values, for a person who describes it with a schema.
 
-use rowmill_api::preview::ColumnType;
 use serde_json::Value;
 
 use super::coerce::{integer_digits, is_decimal};
+use crate::words::words;
+
+words! {
+    /// What the values of a column look like.
+    ColumnType {
+        /// Whole numbers. A number with zeros in front, such as `007`, is a string.
+        Integer = "integer",
+        /// Numbers, some of them with a fraction or an exponent.
+        Number = "number",
+        /// `true` and `false`.
+        Boolean = "boolean",
+        /// Any text, or values of several types.
+        String = "string",
+        /// Nothing but empty cells or nulls.
+        Null = "null",
+        /// JSON objects.
+        Object = "object",
+        /// JSON arrays.
+        Array = "array",
+    }
+}
 
 /// The type of a cell; `None` if it is empty.
 ///

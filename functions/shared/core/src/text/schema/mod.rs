@@ -15,7 +15,7 @@ use bounds::{Bounded, check_bounds};
 use coerce::{Coerced, ColumnTypes, Types, coerce};
 pub use error::SchemaError;
 use flat::{CellChecks, FlatSchema, Patterns};
-pub use guess::{common_type, type_of_cell, type_of_value};
+pub use guess::{ColumnType, common_type, type_of_cell, type_of_value};
 
 mod bounds;
 mod coerce;

@@ -1,7 +1,7 @@
 use async_trait::async_trait;
 use aws_sdk_dynamodb::types::{CancellationReason, Put, ReturnValuesOnConditionCheckFailure, TransactWriteItem};
 use jiff::Timestamp;
-use rowmill_api::cost::Usage;
+use rowmill_core::model::cost::Usage;
 use rowmill_core::model::ids::{JobGuid, Owner};
 use rowmill_core::model::job::Job;
 use rowmill_core::ports::{Admissions, Ceilings, CreateError, Created, Full, NewJob, PortError};

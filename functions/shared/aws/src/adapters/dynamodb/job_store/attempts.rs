@@ -1,6 +1,6 @@
 use async_trait::async_trait;
 use aws_sdk_dynamodb::types::{CancellationReason, TransactWriteItem};
-use rowmill_api::cost::Usage;
+use rowmill_core::model::cost::Usage;
 use rowmill_core::model::job::Job;
 use rowmill_core::ports::{Attempts, Jobs, NewAttempt, PortError, RedriveError};
 

@@ -131,7 +131,7 @@ pub mod lease {
 
 /// The usage: eight attributes, of which those that are zero are left out.
 pub mod usage {
-    use rowmill_api::cost::Usage;
+    use rowmill_core::model::cost::Usage;
 
     use super::super::usage_row::UsageRow;
     use super::*;

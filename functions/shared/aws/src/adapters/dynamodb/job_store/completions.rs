@@ -1,6 +1,6 @@
 use async_trait::async_trait;
 use aws_sdk_dynamodb::types::TransactWriteItem;
-use rowmill_api::cost::Usage;
+use rowmill_core::model::cost::Usage;
 use rowmill_core::model::job::states::JobOutcome;
 use rowmill_core::ports::{Completion, Completions, Jobs, PortError, WriteLost};
 

@@ -1,11 +1,12 @@
 use jiff::Timestamp;
-use rowmill_api::cost::Usage;
 use rowmill_core::model::breaker::BreakerPause;
+use rowmill_core::model::cost::Usage;
 use rowmill_core::model::ids::{FileGuid, JobGuid, Owner, RunId};
 use rowmill_core::model::job::states::{JobOutcome, Phase, Status};
-use rowmill_core::model::job::{End, Job, JobWarning, Lease, Priority, Redrive, SplitState, Stop};
+use rowmill_core::model::job::{End, Job, Lease, Priority, Redrive, SplitState, Stop};
 use rowmill_core::model::results::Results;
 use rowmill_core::model::tally::Counts;
+use rowmill_core::model::warnings::Warning;
 use rowmill_core::ports::{PortError, WAKE_SHARDS};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -39,7 +40,7 @@ struct JobRow {
     data_start: u64,
     data_bytes: u64,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    warnings: Vec<JobWarning>,
+    warnings: Vec<Warning>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     max_concurrency: Option<u32>,
     #[serde(default, skip_serializing_if = "is_normal")]

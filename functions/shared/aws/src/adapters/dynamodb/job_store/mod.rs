@@ -18,7 +18,7 @@ mod wake_ups;
 
 use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::operation::update_item::builders::UpdateItemFluentBuilder;
-use rowmill_api::cost::Usage;
+use rowmill_core::model::cost::Usage;
 use rowmill_core::model::ids::JobGuid;
 use rowmill_core::ports::PortError;
 

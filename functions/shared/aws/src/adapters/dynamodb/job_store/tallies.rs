@@ -3,7 +3,7 @@ use std::ops::Range;
 use async_trait::async_trait;
 use aws_sdk_dynamodb::types::AttributeValue;
 use jiff::Timestamp;
-use rowmill_api::cost::Usage;
+use rowmill_core::model::cost::Usage;
 use rowmill_core::model::ids::JobGuid;
 use rowmill_core::model::tally::{Commit, Committed, Counts, Tally, Totals};
 use rowmill_core::ports::{CommitAnswer, PortError, Tallies};

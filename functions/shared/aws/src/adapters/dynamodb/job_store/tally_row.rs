@@ -167,7 +167,7 @@ mod tests {
     use super::*;
     use crate::adapters::dynamodb::attributes::size_of;
     use jiff::Timestamp;
-    use rowmill_api::cost::Usage;
+    use rowmill_core::model::cost::Usage;
     use rowmill_core::model::tally::MarkKind;
     use uuid::Uuid;
 

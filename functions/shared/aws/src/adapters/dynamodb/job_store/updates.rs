@@ -3,7 +3,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use aws_sdk_dynamodb::types::AttributeValue;
-use rowmill_api::cost::Usage;
+use rowmill_core::model::cost::Usage;
 use rowmill_core::model::job::{Job, Priority};
 use rowmill_core::ports::{PortError, UpdateAnswer, Updates};
 

@@ -2,7 +2,7 @@
 //! unit.
 
 use aws_sdk_dynamodb::types::AttributeValue;
-use rowmill_api::cost::Usage;
+use rowmill_core::model::cost::Usage;
 use serde::{Deserialize, Serialize};
 
 use crate::adapters::dynamodb::attributes::number;

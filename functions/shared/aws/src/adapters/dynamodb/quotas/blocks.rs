@@ -1,5 +1,5 @@
 use async_trait::async_trait;
-use rowmill_api::blocks::{AT, Principal, REASON, scope};
+use rowmill_core::model::blocks::{AT, Principal, REASON, scope};
 use rowmill_core::ports::{Block, Blocks, PortError};
 
 use super::DynamoDbQuotas;

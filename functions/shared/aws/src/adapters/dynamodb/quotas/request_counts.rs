@@ -80,7 +80,7 @@ impl RequestCounts for DynamoDbQuotas {
 mod tests {
     use super::*;
     use crate::adapters::dynamodb::attributes::{size_of, text};
-    use rowmill_api::blocks::Principal;
+    use rowmill_core::model::blocks::Principal;
     use rowmill_core::model::ids::{Owner, RunId};
 
     #[test]

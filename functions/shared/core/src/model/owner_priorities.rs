@@ -12,9 +12,9 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::entries::Entries;
-use crate::ids::Owner;
-use crate::status::Priority;
+use crate::model::entries::Entries;
+use crate::model::ids::Owner;
+use crate::model::job::Priority;
 
 /// The parameter if nothing is said: the one owner of a stack without login may use every priority, others `normal` at most.
 pub const DEFAULT: &str = r#"{"*": "normal", "local": "high"}"#;

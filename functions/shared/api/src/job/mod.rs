@@ -1,14 +1,60 @@
-//! A job as the API shows it.
+//! A job as the API shows it: [`JobView::of`] combines its row with its counters, [`version`] orders its views, [`JobReader`] reads
+//! the jobs of an owner.
+
+mod reader;
+mod version;
+mod view;
 
 use jiff::Timestamp;
+use rowmill_core::model::ids::{FileGuid, JobGuid};
+use rowmill_core::model::job::states::{JobOutcome, Status};
+use rowmill_core::model::job::{Priority, StopCode};
+use rowmill_core::model::warnings::WarningCode;
+use rowmill_core::words::{Open, words};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
-use crate::Open;
 use crate::cost::JobCost;
-use crate::ids::{FileGuid, JobGuid};
-use crate::status::{JobOutcome, PauseCode, PausedBy, Priority, Stage, Status, StopCode, WarningCode};
+pub use reader::JobReader;
+
+words! {
+    /// What a job is doing, in more detail than its status.
+    Stage {
+        /// Nothing is at work on the job yet: no function has taken it up, or it is split and none of its chunks has begun.
+        Queued = "queued",
+        /// The file is being split. The first chunks may be done already.
+        Splitting = "splitting",
+        /// The file is split. Its items are being processed.
+        Processing = "processing",
+        /// The job is paused.
+        Paused = "paused",
+        /// All items are accounted for. The results are being composed.
+        Composing = "composing",
+        /// The job is stopped and is ending.
+        Stopping = "stopping",
+        /// The job has ended.
+        Ended = "ended",
+    }
+}
+
+words! {
+    /// Who has paused a job.
+    PausedBy {
+        /// Its owner, who also resumes it.
+        Owner = "owner",
+        /// The breaker of its job type, because the target is down. It resumes the job by itself once the target is back.
+        Breaker = "breaker",
+    }
+}
+
+words! {
+    /// Why the breaker has paused a job.
+    PauseCode {
+        /// Too many chunks of the job type ended with transient errors, and so did a chunk of this job.
+        TargetDown = "target_down",
+    }
+}
 
 /// A job as the API shows it.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, ToSchema)]

@@ -1,7 +1,7 @@
 //! The version of a job's view: a number by which a client tells a newer view from an older one.
 
-use crate::model::job::Job;
-use crate::progress::counters::Counters;
+use rowmill_core::model::job::Job;
+use rowmill_core::progress::counters::Counters;
 
 /// The bits of the attempt, of its end and of the progress: 53 together, so that every version is exact as a double.
 const ATTEMPT_BITS: u32 = 13;
@@ -30,10 +30,10 @@ pub fn version(job: &Job, counters: Option<&Counters>) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixtures;
-    use crate::model::job::states::Status;
-    use crate::model::tally::{Counts, Totals};
     use proptest::prelude::*;
+    use rowmill_core::fixtures;
+    use rowmill_core::model::job::states::Status;
+    use rowmill_core::model::tally::{Counts, Totals};
 
     fn counters(items: u64, succeeded: u64) -> Counters {
         let counts = Counts { succeeded, ..Counts::default() };

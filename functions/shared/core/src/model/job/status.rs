@@ -1,6 +1,6 @@
 //! The words that say how a job is doing.
 
-use crate::open::words;
+use crate::words::words;
 
 words! {
     /// Where a job is in its life.
@@ -75,44 +75,6 @@ words! {
 }
 
 words! {
-    /// What a job is doing, in more detail than its status.
-    Stage {
-        /// Nothing is at work on the job yet: no function has taken it up, or it is split and none of its chunks has begun.
-        Queued = "queued",
-        /// The file is being split. The first chunks may be done already.
-        Splitting = "splitting",
-        /// The file is split. Its items are being processed.
-        Processing = "processing",
-        /// The job is paused.
-        Paused = "paused",
-        /// All items are accounted for. The results are being composed.
-        Composing = "composing",
-        /// The job is stopped and is ending.
-        Stopping = "stopping",
-        /// The job has ended.
-        Ended = "ended",
-    }
-}
-
-words! {
-    /// Who has paused a job.
-    PausedBy {
-        /// Its owner, who also resumes it.
-        Owner = "owner",
-        /// The breaker of its job type, because the target is down. It resumes the job by itself once the target is back.
-        Breaker = "breaker",
-    }
-}
-
-words! {
-    /// Why the breaker has paused a job.
-    PauseCode {
-        /// Too many chunks of the job type ended with transient errors, and so did a chunk of this job.
-        TargetDown = "target_down",
-    }
-}
-
-words! {
     /// Why a job was stopped.
     StopCode {
         /// The owner cancelled the job.
@@ -143,20 +105,6 @@ words! {
         SplitFailed = "split_failed",
         /// Every try to complete the job ended without a result.
         CompletionFailed = "completion_failed",
-    }
-}
-
-words! {
-    /// What a warning of a job is about.
-    WarningCode {
-        /// Columns of the header have no name, and are read under made-up ones.
-        UnnamedColumns = "unnamed_columns",
-        /// Columns of the header have the name of another one, and are read under names with a suffix.
-        DuplicateColumns = "duplicate_columns",
-        /// The file is not valid UTF-8, and no param says what it is.
-        NotUtf8 = "not_utf8",
-        /// Bytes behind the last member of the gzip file were ignored.
-        TrailingBytes = "trailing_bytes",
     }
 }
 

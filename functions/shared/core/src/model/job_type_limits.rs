@@ -17,7 +17,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::entries::Entries;
+use crate::model::entries::Entries;
 
 /// The highest `activeJobs`.
 pub const ACTIVE_JOBS_MAX: u32 = 1_000_000;

@@ -5,7 +5,7 @@
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
 
-use crate::sha256::hex;
+use crate::model::sha256::hex;
 
 /// Text in front of the job type, from which a key is derived. It keeps these keys apart from any others that may be
 /// derived from the same secret.

@@ -1,72 +1,91 @@
 //! The view of a job: its row combined with its counters.
 
-use rowmill_api::cost::{JobCost, Usage};
-pub use rowmill_api::job::{JobLinks, JobView, PauseReason, PauseView, Unprocessed};
-pub use rowmill_api::status::Stage;
-use rowmill_api::status::{PauseCode, PausedBy};
+use rowmill_core::model::cost::Usage;
+use rowmill_core::model::job::states::{JobOutcome, Phase, Status};
+use rowmill_core::model::job::{Job, Stop};
+use rowmill_core::model::warnings::Warning;
+use rowmill_core::ports::{JobStore, PortError};
+use rowmill_core::progress::counters::Counters;
 
-use crate::model::job::Job;
-use crate::model::job::states::{JobOutcome, Phase, Status};
-use crate::ports::{JobStore, PortError};
-use crate::progress::counters::Counters;
-use crate::progress::views::view_version::version;
+use super::version::version;
+use super::{JobError, JobLinks, JobView, JobWarning, PauseCode, PauseReason, PauseView, PausedBy, Stage, Unprocessed};
+use crate::cost::JobCost;
 
-/// The current view of a job. Reads the counters if the row does not have them.
-pub async fn read(jobs: &dyn JobStore, job: &Job) -> Result<JobView, PortError> {
-    let counters = match job.status() {
-        Status::Waiting | Status::Completed => None,
-        _ => Some(Counters::read(jobs, job).await?),
-    };
-    Ok(of(job, counters.as_ref()))
+impl JobView {
+    /// The current view of a job. Reads the counters if the row does not have them.
+    ///
+    /// # Errors
+    /// Those of the store.
+    pub async fn read(jobs: &dyn JobStore, job: &Job) -> Result<Self, PortError> {
+        let counters = match job.status() {
+            Status::Waiting | Status::Completed => None,
+            _ => Some(Counters::read(jobs, job).await?),
+        };
+        Ok(Self::of(job, counters.as_ref()))
+    }
+
+    /// The view of a job with these counters.
+    pub fn of(job: &Job, counters: Option<&Counters>) -> Self {
+        let (status, end) = (job.status(), job.end());
+        let counts = match end {
+            Some(end) => end.counts,
+            None => job.merged(counters.map(Counters::counts).unwrap_or_default()),
+        };
+        let percent = match status {
+            Status::Completed => 100,
+            Status::Waiting => 0,
+            _ => counters.map_or(0, |counters| counters.percent(job)),
+        };
+        let stage = stage(job, counters);
+        let heartbeat = counters.and_then(Counters::last_moved);
+        Self {
+            job_guid: job.job_guid,
+            job_type: job.job_type.clone(),
+            file_guid: job.file_guid,
+            priority: job.priority.into(),
+            status,
+            outcome: end.and_then(|end| end.outcome.clone().ok()),
+            stage: stage.into(),
+            message: message(job, percent),
+            percent,
+            item_count: item_count(job, counters),
+            item_count_final: job.split.done || job.redrive.is_some(),
+            item_progress: counts.sum(),
+            items_succeeded: counts.succeeded,
+            items_failed: counts.failed,
+            items_skipped: counts.skipped,
+            chunks_in_flight: chunks_in_flight(job, counters),
+            cost: cost(job, counters),
+            attempt: job.attempt,
+            version: version(job, counters),
+            created_at: job.created_at,
+            started_at: job.started_at,
+            first_chunk_at: job.first_chunk_at,
+            heartbeat_at: heartbeat.map_or(job.moved_at, |at| at.max(job.moved_at)),
+            deadline_at: job.deadline_at,
+            finished_at: end.map(|end| end.finished_at),
+            expires_at: end.map(|end| end.expires_at),
+            pause: pause(job),
+            error: job.error().map(JobError::from),
+            warnings: job.warnings.iter().map(JobWarning::from).collect(),
+            unprocessed: unprocessed(job),
+            metadata: job.metadata.clone(),
+            links: JobLinks::of(job.job_guid),
+        }
+    }
 }
 
-/// The view of a job with these counters.
-pub fn of(job: &Job, counters: Option<&Counters>) -> JobView {
-    let (status, end) = (job.status(), job.end());
-    let counts = match end {
-        Some(end) => end.counts,
-        None => job.merged(counters.map(Counters::counts).unwrap_or_default()),
-    };
-    let percent = match status {
-        Status::Completed => 100,
-        Status::Waiting => 0,
-        _ => counters.map_or(0, |counters| counters.percent(job)),
-    };
-    let stage = stage(job, counters);
-    let heartbeat = counters.and_then(Counters::last_moved);
-    JobView {
-        job_guid: job.job_guid,
-        job_type: job.job_type.clone(),
-        file_guid: job.file_guid,
-        priority: job.priority.into(),
-        status,
-        outcome: end.and_then(|end| end.outcome.clone().ok()),
-        stage: stage.into(),
-        message: message(job, percent),
-        percent,
-        item_count: item_count(job, counters),
-        item_count_final: job.split.done || job.redrive.is_some(),
-        item_progress: counts.sum(),
-        items_succeeded: counts.succeeded,
-        items_failed: counts.failed,
-        items_skipped: counts.skipped,
-        chunks_in_flight: chunks_in_flight(job, counters),
-        cost: cost(job, counters),
-        attempt: job.attempt,
-        version: version(job, counters),
-        created_at: job.created_at,
-        started_at: job.started_at,
-        first_chunk_at: job.first_chunk_at,
-        heartbeat_at: heartbeat.map_or(job.moved_at, |at| at.max(job.moved_at)),
-        deadline_at: job.deadline_at,
-        finished_at: end.map(|end| end.finished_at),
-        expires_at: end.map(|end| end.expires_at),
-        pause: pause(job),
-        error: job.error(),
-        warnings: job.warnings.clone(),
-        unprocessed: unprocessed(job),
-        metadata: job.metadata.clone(),
-        links: JobLinks::of(job.job_guid),
+impl From<&Stop> for JobError {
+    fn from(stop: &Stop) -> Self {
+        let Stop { code, message, row, offset, .. } = stop.clone();
+        Self { code: code.into(), message, row, offset }
+    }
+}
+
+impl From<&Warning> for JobWarning {
+    fn from(warning: &Warning) -> Self {
+        let Warning { code, message } = warning.clone();
+        Self { code, message }
     }
 }
 
@@ -148,9 +167,9 @@ fn message(job: &Job, percent: u8) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixtures;
-    use crate::model::tally::{Tally, Totals};
-    use crate::text::Position;
+    use rowmill_core::fixtures;
+    use rowmill_core::model::tally::{Tally, Totals};
+    use rowmill_core::text::Position;
 
     fn sends(requests: u64) -> Usage {
         Usage::NONE.with_sends(requests)
@@ -165,7 +184,7 @@ mod tests {
         };
         let cost = |status, usage| {
             let job = Job { usage, ..fixtures::job_in(status) };
-            of(&job, Some(&counters)).cost.map(|cost| cost.sqs_requests)
+            JobView::of(&job, Some(&counters)).cost.map(|cost| cost.sqs_requests)
         };
         assert_eq!(cost(Status::Running, sends(1)), Some(321));
         assert_eq!(cost(Status::Failed, sends(321)), Some(321), "the row of an ended job includes its tallies");

@@ -1,10 +1,12 @@
+//! Closed vocabularies: sets of words with stable names, in stored rows as in answers.
+
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 use utoipa::openapi::RefOr;
 use utoipa::openapi::schema::{ObjectBuilder, Schema, Type};
 
-/// A fixed set of words, each of them a stable name in the API.
+/// A fixed set of words, each of them a stable name.
 pub trait Word: Copy {
     /// The word.
     fn as_str(self) -> &'static str;
@@ -49,6 +51,7 @@ impl<T: Word> fmt::Display for Open<T> {
 }
 
 /// Defines an enum of words: their names in JSON and in text, the list of all of them, and their schema.
+#[macro_export]
 macro_rules! words {
     (
         $(#[doc = $doc:literal])+
@@ -84,7 +87,7 @@ macro_rules! words {
             }
         }
 
-        impl $crate::Word for $name {
+        impl $crate::words::Word for $name {
             fn as_str(self) -> &'static str {
                 self.as_str()
             }
@@ -93,7 +96,7 @@ macro_rules! words {
         impl utoipa::PartialSchema for $name {
             fn schema() -> utoipa::openapi::RefOr<utoipa::openapi::schema::Schema> {
                 let words = Self::ALL.map(|word| (word.as_str(), word.meaning()));
-                $crate::open::schema_of_words(concat!($($doc),+).trim(), &words)
+                $crate::words::schema_of_words(concat!($($doc),+).trim(), &words)
             }
         }
 
@@ -106,7 +109,7 @@ macro_rules! words {
 }
 
 /// The schema of a fixed set of words, each with its meaning.
-pub(crate) fn schema_of_words(description: &str, words: &[(&str, &str)]) -> RefOr<Schema> {
+pub fn schema_of_words(description: &str, words: &[(&str, &str)]) -> RefOr<Schema> {
     let lines: Vec<String> = words.iter().map(|(word, meaning)| format!("- `{word}`: {meaning}")).collect();
     let schema = ObjectBuilder::new()
         .schema_type(Type::String)
@@ -115,12 +118,12 @@ pub(crate) fn schema_of_words(description: &str, words: &[(&str, &str)]) -> RefO
     schema.into()
 }
 
-pub(crate) use words;
+pub use words;
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::status::StopCode;
+    use crate::model::job::StopCode;
 
     #[test]
     fn an_unknown_value_is_kept_and_a_known_one_is_recognised() {

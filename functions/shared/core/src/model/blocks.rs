@@ -6,7 +6,7 @@
 use std::fmt;
 use std::net::{IpAddr, Ipv6Addr};
 
-use crate::ids::Owner;
+use crate::model::ids::Owner;
 
 /// What the key of a block's row begins with.
 pub const SCOPE_PREFIX: &str = "block#";

@@ -3,12 +3,11 @@
 use std::sync::Arc;
 
 use futures::stream::{self, StreamExt, TryStreamExt};
-use rowmill_api::job::{JobPage, JobView};
+use rowmill_core::model::ids::{JobGuid, Owner};
+use rowmill_core::model::job::Job;
+use rowmill_core::ports::{Clock, JobFilter, JobStore, PortError};
 
-use crate::model::ids::{JobGuid, Owner};
-use crate::model::job::Job;
-use crate::ports::{Clock, JobFilter, JobStore, PortError};
-use crate::progress::views::job_view;
+use super::{JobPage, JobView};
 
 /// Number of jobs whose counters are read at once.
 const COUNTERS_CONCURRENCY: usize = 8;
@@ -16,7 +15,9 @@ const COUNTERS_CONCURRENCY: usize = 8;
 /// Reads jobs as views: one with its counters, or a page of an owner's.
 #[derive(Clone)]
 pub struct JobReader {
+    /// The rows and counters of the jobs.
     pub jobs: Arc<dyn JobStore>,
+    /// Tells which jobs have expired.
     pub clock: Arc<dyn Clock>,
 }
 
@@ -31,7 +32,7 @@ impl JobReader {
 
     /// The job with its counters.
     pub async fn show(&self, job: &Job) -> Result<JobView, PortError> {
-        job_view::read(&*self.jobs, job).await
+        JobView::read(&*self.jobs, job).await
     }
 
     /// The owner's jobs, newest first.
