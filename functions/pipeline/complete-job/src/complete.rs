@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use rowmill_api::job::JobView;
+use rowmill_core::model::cost::Usage;
 use rowmill_core::model::ids::{JobGuid, RunId};
 use rowmill_core::model::job::states::Status;
 use rowmill_core::model::job::{Job, Stop, StopCode};
@@ -18,7 +19,7 @@ use rowmill_core::model::results::{Manifest, Results};
 use rowmill_core::model::spec::Spec;
 use rowmill_core::model::tally::{Counts, Totals};
 use rowmill_core::ports::{Clock, Completion, Entropy, JobStore, PortError, Queue, WriteLost};
-use rowmill_core::progress::update::{Usage, release_lease, stop_attempt, take_lease, update_job_ahead};
+use rowmill_core::progress::update::{release_lease, stop_attempt, take_lease, update_job_ahead};
 
 use crate::compose::{Composer, Composition};
 use crate::limits::CompleteLimits;

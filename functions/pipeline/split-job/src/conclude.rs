@@ -1,10 +1,11 @@
 //! Ends the work of a run under the lease: it ends the split or hands it over, and frees the lease in each case.
 
+use rowmill_core::model::cost::Usage;
 use rowmill_core::model::ids::RunId;
 use rowmill_core::model::job::{Job, Stop};
 use rowmill_core::model::messages::SplitMessage;
 use rowmill_core::ports::PortError;
-use rowmill_core::progress::update::{Usage, release_lease, stop_attempt, stop_overdue, take_lease, update_job_ahead};
+use rowmill_core::progress::update::{release_lease, stop_attempt, stop_overdue, take_lease, update_job_ahead};
 
 use crate::split::{SplitEnd, Splitter};
 

@@ -6,7 +6,7 @@ use rowmill_core::words::Open;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-/// A message that a queue gave up on, as it is listed. It names the work, never its content.
+/// A message that a queue gave up on, as it is stored and listed. It names the work, never its content.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct DeadLetter {

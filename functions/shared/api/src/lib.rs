@@ -1,4 +1,4 @@
-//! Everything that goes over HTTP: requests, views, statuses, problem codes, and the table of routes.
+//! Everything that goes over HTTP: requests, views, problem codes, and the table of routes.
 //!
 //! The functions write these types and the command reads them. [`openapi`] makes the OpenAPI document out of them and of
 //! [`routes`]; it is committed as `docs/openapi.json`, and a test compares the two.

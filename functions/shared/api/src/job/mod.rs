@@ -1,5 +1,4 @@
-//! A job as the API shows it: [`JobView::of`] combines its row with its counters, [`version`] orders its views, [`JobReader`] reads
-//! the jobs of an owner.
+//! A job as the API shows it: [`JobView::of`] combines its row with its counters, [`JobReader`] reads the jobs of an owner.
 
 mod reader;
 mod version;

@@ -17,7 +17,7 @@ pub fn to_base64(bytes: &[u8]) -> String {
     STANDARD.encode(bytes)
 }
 
-/// An item that failed, as it is stored, listed and written into the results.
+/// An item that failed, as it is stored and listed.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct FailedItem {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-pub use crate::model::cost::Usage;
+use crate::model::cost::Usage;
 use crate::model::ids::RunId;
 use crate::model::job::{Job, Lease, Stop};
 use crate::ports::{Clock, JobStore, PortError, UpdateAnswer};
