@@ -61,7 +61,7 @@ pub fn answer(status: u16, headers: &[(&'static str, &'static str)], body: impl 
     HttpConnectorFuture::ready(Ok(response))
 }
 
-/// What a request asks of a service that speaks JSON: `DynamoDB_20120810.GetItem`.
+/// The operation that a request asks of a service that speaks JSON: `DynamoDB_20120810.GetItem`.
 pub fn target(request: &HttpRequest) -> &str {
     request.headers().get("x-amz-target").unwrap_or_default()
 }

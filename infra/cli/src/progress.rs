@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Whether progress is shown.
+/// The output of progress.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Progress {
     /// For a person.
@@ -25,7 +25,7 @@ impl Progress {
 pub struct Transferred {
     /// Sent or received.
     pub moved: u64,
-    /// What the storage has confirmed. Of a download: nothing.
+    /// Bytes that the storage has confirmed. Of a download: none.
     pub stored: u64,
 }
 

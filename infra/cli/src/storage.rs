@@ -30,7 +30,7 @@ impl StorageRefusal {
         Self { status, reason: reason(&body), retry_after }
     }
 
-    /// Whether the same request may succeed later.
+    /// True if the same request may succeed later.
     pub fn is_transient(&self) -> bool {
         is_transient(self.status)
     }

@@ -57,7 +57,7 @@ pub fn escape_controls(text: &str) -> String {
     escaped
 }
 
-/// Whether a character controls the terminal or the order of text.
+/// True if a character controls the terminal or the order of text.
 pub fn drives_terminal(c: char) -> bool {
     c.is_control() || is_invisible_control(c)
 }

@@ -1,4 +1,4 @@
-//! How long a function takes from the start of its process to its first poll: `cargo run --release --bin init_times`.
+//! Time from the start of a function's process to its first poll: `cargo run --release --bin init_times`.
 
 use std::collections::BTreeMap;
 use std::io::{self, Read};
@@ -18,7 +18,7 @@ and prints the medians. FOLDER (target/release) has the binaries; NAMES are some
 /// A process that has not asked for an invocation by then has a fault.
 const LONGEST: Duration = Duration::from_secs(10);
 
-/// What a function asks first.
+/// The first request of a function.
 const FIRST_POLL: &str = "GET /2018-06-01/runtime/invocation/next ";
 
 struct Options {

@@ -1,4 +1,4 @@
-//! How fast a file is split that comes from a slow store: `cargo run --release --bin split_speed`.
+//! Speed of the split of a file from a slow store: `cargo run --release --bin split_speed`.
 
 use std::ops::Range;
 use std::process::ExitCode;

@@ -1,4 +1,4 @@
-//! What happens in the model.
+//! Events in the model.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;

@@ -1,9 +1,9 @@
-//! What AWS limits, with sources, and what the model assumes.
+//! Limits of AWS, with sources, and assumptions of the model.
 
 /// A number that AWS publishes, and where.
 #[derive(Clone, Copy, Debug)]
 pub struct Source {
-    /// What it limits.
+    /// The limited thing.
     pub what: &'static str,
     /// The number in words.
     pub value: &'static str,
@@ -91,13 +91,13 @@ pub const NEW_TABLE_WRITES: f64 = 4000.0;
 /// Write units of an on-demand table, a second, unless raised.
 pub const TABLE_WRITES: f64 = 40_000.0;
 
-/// How long an on-demand table must be used until it takes twice as much.
+/// Seconds for which an on-demand table must be used until it takes twice as much.
 pub const TABLE_DOUBLES_SECONDS: f64 = 30.0 * 60.0;
 
 /// GET requests to a prefix, a second.
 pub const PREFIX_GETS: f64 = 5500.0;
 
-/// What one process reads from S3, in bytes a second. AWS publishes no figure; measurements by others found 400 to 700
+/// Bytes a second that one process reads from S3. AWS publishes no figure; measurements by others found 400 to 700
 /// million bits a second.
 pub const NETWORK_BYTES: f64 = 75e6;
 
@@ -126,10 +126,10 @@ pub const TIMES: Times = Times { delivery: 0.02, cold_start: 0.15, dynamodb: 0.0
 
 pub const ROW_BYTES: f64 = 60.0;
 
-/// What a chunk's time limit leaves for its items: `ProcessTimeoutSeconds` less `ProcessMarginSeconds`.
+/// The time for the items of a chunk: `ProcessTimeoutSeconds` less `ProcessMarginSeconds`.
 pub const RUN_SECONDS: f64 = 85.0;
 
-/// How long a split works in an invocation: `SplitTimeoutSeconds` less `SplitMarginSeconds`.
+/// The time for a split in an invocation: `SplitTimeoutSeconds` less `SplitMarginSeconds`.
 pub const SPLIT_SECONDS: f64 = 280.0;
 
 /// The part of a processor that a function of 1,024 MB has. Lambda gives a whole one at 1,769 MB.

@@ -370,7 +370,7 @@ impl<'a> Model<'a> {
         }
     }
 
-    /// How long all workers together could have worked.
+    /// Seconds for which all workers together could have worked.
     fn worker_seconds(&self, until: f64) -> f64 {
         let most = self.scenario.workers as f64;
         let at_first = WORKERS_AT_FIRST.min(most);

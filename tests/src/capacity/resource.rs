@@ -23,7 +23,7 @@ struct Growth {
     most: f64,
     /// When the current period began, and what was granted by then.
     since: (f64, f64),
-    /// What could have been granted in the periods before.
+    /// Capacity of the periods before that could have been granted.
     could_before: f64,
 }
 

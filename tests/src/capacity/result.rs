@@ -1,4 +1,4 @@
-//! What came of a run, and how it is shown.
+//! The result of a run, and its output.
 
 use std::fmt::Write;
 
@@ -16,7 +16,7 @@ pub struct Outcome {
     pub scenario: Scenario,
     /// From its creation to its end. `None` if it needs more tallies than a job may have.
     pub seconds: Option<f64>,
-    /// What limited it.
+    /// The limit that was reached first.
     pub limit: &'static str,
     /// Number of chunks that went on in another invocation.
     pub continuations: u64,

@@ -1,4 +1,4 @@
-//! What a job is and what it runs on.
+//! A job, and the stack on which it runs.
 
 use serde::Serialize;
 
@@ -8,10 +8,10 @@ pub const TALLIES_MAX: u64 = split_job::split::TALLIES_MAX as u64;
 
 pub const CHUNKS_PER_TALLY: u64 = rowmill_core::model::tally::CHUNKS_PER_TALLY as u64;
 
-/// How many times as many chunks as run at once are sent ahead.
+/// Chunks that are sent ahead for each one that runs.
 const AHEAD: u64 = 2;
 
-/// What is done with the rows.
+/// The work on the rows.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Work {
@@ -70,7 +70,7 @@ pub struct Scenario {
     pub tally_keys: usize,
     /// Over how many partition keys the records of the dataset are spread.
     pub buckets: u64,
-    /// Whether the records table has taken its quota before.
+    /// True if the records table has taken its quota before.
     pub warm_table: bool,
     /// The quota of the records table, in write units a second.
     pub table_writes: f64,

@@ -1,4 +1,4 @@
-//! What must hold for every input.
+//! Properties of every input.
 
 use std::cell::Cell;
 use std::io::{BufReader, Cursor};
@@ -48,7 +48,7 @@ fn limits() -> Limits {
 /// Decodes an input.
 ///
 /// # Errors
-/// What does not hold, in words.
+/// The violated property, in words.
 pub fn check(decoder: Decoder, input: &[u8]) -> Result<(), String> {
     note_own_panics();
     PANICKED.take();

@@ -20,7 +20,7 @@ pub use mutate::mutated;
 #[path = "../../../functions/shared/formats/tests/support/memory.rs"]
 pub mod memory;
 
-/// What is fuzzed.
+/// The target of the fuzzer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Decoder {
     Parquet,

@@ -23,7 +23,7 @@ const HANGS_AFTER: Duration = Duration::from_secs(60);
 #[derive(Debug)]
 pub struct Found {
     pub seed: u64,
-    /// What does not hold.
+    /// The violated property.
     pub what: String,
     pub saved: String,
 }

@@ -13,14 +13,14 @@ use super::api::ApiAnswer;
 /// The document that `docs/openapi.json` holds, with its schemas compiled.
 static DOCUMENTED: LazyLock<Vec<Route>> = LazyLock::new(|| routes(&document()));
 
-/// What the document lists for a method and a path.
+/// The route of the document for a method and a path.
 struct Route {
     method: Method,
     path: String,
     answers: BTreeMap<u16, Documented>,
 }
 
-/// What the document says of the answers of a status.
+/// The document's answer of a status.
 struct Documented {
     headers: Vec<Header>,
     /// The schema of the body by media type; empty if there is no body.
@@ -36,7 +36,7 @@ struct Header {
 /// Checks that the document lists this answer. `path` has no query.
 ///
 /// # Errors
-/// What differs from the document.
+/// The difference from the document.
 pub(super) fn check(method: &Method, path: &str, answer: &ApiAnswer) -> Result<(), String> {
     match DOCUMENTED.iter().find(|route| route.method == *method && matches(&route.path, path)) {
         Some(route) => route.check(answer),

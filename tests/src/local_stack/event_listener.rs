@@ -1,4 +1,4 @@
-//! What another system hears of jobs: a queue behind a rule of the event bus.
+//! Another system that hears of jobs: a queue behind a rule of the event bus.
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;

@@ -1,4 +1,4 @@
-//! What must hold of a job whenever it is shown.
+//! Properties of a job whenever it is shown.
 
 use serde_json::Value;
 

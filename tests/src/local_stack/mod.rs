@@ -42,7 +42,7 @@ pub use processes::kill;
 pub use python_environment::{alone, output, python_environment};
 pub use row::Row;
 
-/// How long a job, or anything else that must come by itself, may take before a test gives up on it.
+/// Longest time of a job, or of anything else that must come by itself, before a test gives up on it.
 pub const PATIENCE: Duration = Duration::from_secs(300);
 
 /// A running stack. It ends with this process.

@@ -56,7 +56,7 @@ impl LocalStack {
         log.lines().filter(|line| line.contains("invocation finished")).count()
     }
 
-    /// Whether a line of a function's log has all of these texts.
+    /// True if a line of a function's log has all of these texts.
     pub fn has_logged(&self, function: &str, texts: &[&str]) -> bool {
         let log = std::fs::read_to_string(self.logs.join(format!("{function}.log"))).unwrap_or_default();
         log.lines().any(|line| texts.iter().all(|text| line.contains(text)))

@@ -8,12 +8,12 @@ use serde_json::Value;
 pub struct Row(pub(super) HashMap<String, AttributeValue>);
 
 impl Row {
-    /// Whether it has an attribute of this name.
+    /// True if it has an attribute of this name.
     pub fn has(&self, name: &str) -> bool {
         self.0.contains_key(name)
     }
 
-    /// Whether it has an attribute of this name that is true.
+    /// True if it has an attribute of this name that is true.
     pub fn flag(&self, name: &str) -> bool {
         self.0.get(name).is_some_and(|value| value.as_bool() == Ok(&true))
     }

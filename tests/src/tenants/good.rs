@@ -1,4 +1,4 @@
-//! What the good tenant does.
+//! The work of the good tenant.
 
 use std::time::{Duration, Instant};
 

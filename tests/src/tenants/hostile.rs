@@ -1,4 +1,4 @@
-//! What the hostile tenant does.
+//! The work of the hostile tenant.
 
 use futures::stream::{self, StreamExt};
 use reqwest::{Method, StatusCode};
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::Tenant;
 use crate::local_stack::{ApiAnswer, ApiRequest};
 
-/// How many requests of a flood are open at once: as many as the smallest machine has cores. The emulator serves all requests
+/// Number of open requests of a flood: as many as the smallest machine has cores. The emulator serves all requests
 /// on one core, so more at once would show how it shares that core, not how the functions keep owners apart.
 const AT_ONCE: usize = 2;
 
@@ -18,7 +18,7 @@ pub(super) struct HostileInput {
     pub attack: Attack,
 }
 
-/// How it is sent.
+/// The way in which it is sent.
 pub(super) enum Attack {
     /// A file of this type, and a job over it that is followed to its end.
     Job { content_type: &'static str, bytes: Vec<u8>, job_type: &'static str, params: Value },

@@ -1,4 +1,4 @@
-//! What a run of two tenants found.
+//! The findings of a run of two tenants.
 
 use std::collections::BTreeMap;
 use std::fmt;

@@ -13,7 +13,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-/// How long a request is on its way, and so is its answer.
+/// Travel time of a request, and of its answer.
 const WAY: Duration = Duration::from_millis(2);
 
 /// Time a transaction holds its items.
@@ -45,7 +45,7 @@ struct Keys {
 }
 
 impl Keys {
-    /// Whether a key takes one more write. It takes the writes of a tenth of a second at once.
+    /// True if a key takes one more write. It takes the writes of a tenth of a second at once.
     fn take(&mut self, key: &str) -> bool {
         let Some(rate) = self.writes_per_second else { return true };
         let now = Instant::now();

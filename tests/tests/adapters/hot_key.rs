@@ -154,7 +154,7 @@ impl World {
     }
 }
 
-/// What DynamoDB answered to a job.
+/// The answers of DynamoDB to a job.
 struct Run {
     time: Duration,
     written: u32,

@@ -40,7 +40,7 @@ async fn a_lost_reply_neither_doubles_a_subscription_nor_revives_a_ticket() {
     assert_eq!(live.redeem(&ticket, at(1)).await.unwrap(), None);
 }
 
-/// What becomes of a message and of a hang-up, and the requests, if each is answered with this status and error.
+/// The ends of a message and of a hang-up, and the requests, if each is answered with this status and error.
 async fn sent(status: u16, error: &'static str) -> (Result<(), SendError>, Result<(), PortError>, Vec<String>) {
     let seen = Arc::new(Mutex::new(Vec::new()));
     let requests = Arc::clone(&seen);

@@ -26,7 +26,7 @@ use tokio::task::JoinHandle;
 /// Maximum time for anything on the page.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// How often the library looks for commands at least.
+/// Longest time between two looks of the library for commands.
 const AWAKE: Duration = Duration::from_millis(20);
 
 /// The names of the executable, in the order of preference.
@@ -239,7 +239,7 @@ impl Tab {
         self.page.execute(GetHeapUsageParams::default()).await.expect("figures").result.used_size
     }
 
-    /// What this script finds when it is run beside the page's own.
+    /// The result of this script when it is run beside the page's own.
     pub async fn with_script<T: DeserializeOwned>(&self, script: &str, expression: &str) -> T {
         self.page.execute(SetBypassCspParams::new(true)).await.expect("no policy");
         let _: Value = self.value(&format!("{script}; null")).await;

@@ -73,7 +73,7 @@ async fn figure(tab: &Tab, label: &str) -> String {
     .await
 }
 
-/// Whether no text of these elements covers another one's.
+/// True if no text of these elements covers another one's.
 async fn stand_apart(tab: &Tab, elements: &str) -> bool {
     let boxes = format!(
         "[...document.querySelectorAll({})].map(one => {{ const range = document.createRange(); range.selectNodeContents(one); \
@@ -170,7 +170,7 @@ fn the_speed_is_that_of_processed_rows_and_a_short_job_has_an_average() {
     });
 }
 
-/// What the list asked for last.
+/// The last query of the list.
 const LISTED: &str = "asked.findLast(one => one.startsWith('GET /api/jobs?')).split('?')[1]";
 
 #[test]
@@ -245,7 +245,7 @@ fn the_list_finds_what_a_badge_says_and_its_address_has_all_that_was_chosen() {
     );
 }
 
-/// Whether the browser would ask before it leaves the page.
+/// True if the browser would ask before it leaves the page.
 const ASKS: &str = "!dispatchEvent(new Event('beforeunload', {cancelable: true}))";
 
 #[test]

@@ -1,4 +1,4 @@
-//! Whether everyone can use the page: what axe finds, keyboard, narrow screens, and a layout that stands still.
+//! Accessibility of the page: axe, keyboard, narrow screens, and a layout that stands still.
 
 use std::path::Path;
 
@@ -21,7 +21,7 @@ async fn axe() -> String {
     std::fs::read_to_string(scripts.next().expect("axe")).expect("text")
 }
 
-/// What axe finds in the state that the page is in, in both schemes and on a narrow screen.
+/// Asserts that axe finds nothing in the state that the page is in, in both schemes and on a narrow screen.
 async fn finds_nothing(tab: &Tab, axe: &str, state: &str) {
     let run = "axe.run(document).then(found => found.violations.map(one => \
                `${one.id}: ${one.nodes.map(node => node.html.slice(0, 150) + ' ' + node.failureSummary).join('; ')}`))";

@@ -34,7 +34,7 @@ pub fn on_the_stack<F: Future<Output = ()>>(name: &str, test: impl FnOnce(&'stat
     });
 }
 
-/// What all tests run on.
+/// The runtime of all tests.
 pub fn runtime() -> &'static tokio::runtime::Runtime {
     RUNTIME.get_or_init(|| tokio::runtime::Runtime::new().expect("a runtime"))
 }

@@ -12,7 +12,7 @@ use crate::stack::{OWNER_JOB_CEILING, TYPE_JOB_CEILING, alone_on_the_stack};
 
 const CLIENTS: usize = 50;
 
-/// How often clients were rejected.
+/// Numbers of rejections of clients.
 #[derive(Default)]
 struct Rejections {
     owner_full: Cell<u32>,

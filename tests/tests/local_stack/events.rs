@@ -1,4 +1,4 @@
-//! What other systems hear of jobs.
+//! Events of jobs, as other systems hear of them.
 
 use acceptance::files;
 use serde_json::{Value, json};

@@ -52,8 +52,8 @@ impl Case {
     }
 }
 
-/// What both transports must have in common of an answer: the status, the headers that the API sets, and the body without
-/// what differs from request to request.
+/// The parts of an answer that both transports must have in common: the status, the headers that the API sets, and the
+/// body without what differs from request to request.
 fn comparable(answer: &ApiAnswer) -> (StatusCode, Vec<Option<&str>>, Value) {
     let headers = ["content-type", "etag", "cache-control", "retry-after", "location"];
     let mut body: Value = serde_json::from_slice(&answer.body).unwrap_or_default();

@@ -20,7 +20,7 @@ fn version(message: &Value) -> u64 {
     message["job"]["version"].as_u64().unwrap_or_else(|| panic!("a version in {message}"))
 }
 
-/// What a client has seen of a job.
+/// A client's view of a job.
 #[derive(Default)]
 struct Watch {
     shown: u64,

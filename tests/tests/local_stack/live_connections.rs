@@ -1,4 +1,4 @@
-//! How live connections are opened, and how those that are gone are removed.
+//! Opening live connections, and removing those that are gone.
 
 use acceptance::local_stack::{LiveClient, LocalStack, ticket, until};
 use aws_sdk_dynamodb::types::AttributeValue;
@@ -54,7 +54,7 @@ async fn put_connection(stack: &LocalStack, id: &str) {
     }
 }
 
-/// Whether rows of this connection are left.
+/// True if rows of this connection are left.
 async fn is_known(stack: &LocalStack, id: &str) -> bool {
     let text = |text: &str| AttributeValue::S(text.to_owned());
     let request = stack.dynamodb.get_item().table_name(stack.output("ConnectionsTable")).consistent_read(true);

@@ -1,4 +1,5 @@
-//! What bounds a caller, on a stack of its own with low limits. It is open, so requests count by address: all come from one.
+//! Limits of a caller, on a stack of its own with low ones. It is open, so requests count by address: all come from
+//! one.
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};

@@ -1,4 +1,4 @@
-//! What comes out of jobs, by the links of `GET …/results`.
+//! Results of jobs, by the links of `GET …/results`.
 
 use std::fmt::Write as _;
 use std::io::Read;

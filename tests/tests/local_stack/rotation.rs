@@ -12,7 +12,7 @@ use crate::targets::webhook_secret;
 
 const ROWS: u64 = 300;
 
-/// What a job over this type came to: its outcome, and how many of its rows succeeded.
+/// The end of a job over this type: its outcome, and the number of its rows that succeeded.
 async fn job(stack: &LocalStack, job_type: &str) -> Value {
     let file = stack.upload("text/csv", files::plain_csv(ROWS)).await;
     let (_, ended) = stack.run(job_type, &file, json!({})).await;

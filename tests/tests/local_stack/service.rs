@@ -39,7 +39,7 @@ struct State {
     at_once: Mutex<BTreeMap<String, AtOnce>>,
 }
 
-/// How many calls of a path are being answered, and how many ever were at once.
+/// Numbers of calls of a path that are being answered: now, and at most so far.
 #[derive(Clone, Copy, Default)]
 struct AtOnce {
     now: usize,
@@ -165,7 +165,7 @@ async fn answer(state: Arc<State>, request: Request<Incoming>) -> Result<Respons
     })
 }
 
-/// Whether the call is signed with the key of the job type that it names, for this host and path.
+/// True if the call is signed with the key of the job type that it names, for this host and path.
 fn is_signed(state: &State, uri: &Uri, headers: &HeaderMap, body: &[u8]) -> bool {
     let header = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
     let job_type =

@@ -1,4 +1,4 @@
-//! What an operator sees: the trace of a job in every log, metrics in the log, and `rowmill top`.
+//! An operator's view: the trace of a job in every log, metrics in the log, and `rowmill top`.
 
 use std::collections::BTreeSet;
 

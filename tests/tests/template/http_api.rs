@@ -72,7 +72,7 @@ fn routes_lead_to_their_functions_and_use_the_authorizer_if_it_is_configured() {
     assert_eq!(invoked, routes.into_values().collect());
 }
 
-/// What a condition function of the template is, with these parameters. The others have their defaults.
+/// The value of a condition function of the template, with these parameters. The others have their defaults.
 fn holds(condition: &Value, parameters: &BTreeMap<&str, &str>) -> bool {
     let (function, arguments) = condition.as_object().unwrap().iter().next().unwrap();
     let arguments = arguments.as_array().unwrap();

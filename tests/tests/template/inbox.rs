@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::{DAY_SECONDS, default_of, number, properties, target, template};
 
-/// How long receive-file waits at most between two tries, and how much longer each wait is than the one before.
+/// Longest wait of receive-file between two tries, and the growth of each wait.
 const LONGEST_DELAY_SECONDS: u64 = 900;
 const FIRST_DELAY_SECONDS: u64 = 10;
 

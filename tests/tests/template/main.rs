@@ -104,8 +104,8 @@ fn event_sources(template: &Template) -> Vec<EventSource<'_>> {
     sources.filter(|source| source["EventSourceArn"]["Fn::GetAtt"][1] == "Arn").map(EventSource::of).collect()
 }
 
-/// Whether a record passes a filter of the mapping of a stream. Each value of a pattern is a list of allowed values, or of
-/// beginnings.
+/// True if a record passes a filter of the mapping of a stream. Each value of a pattern is a list of allowed values, or
+/// of beginnings.
 fn passes(mapping: &Value, record: &Value) -> bool {
     fn fits(pattern: &Value, record: &Value) -> bool {
         match pattern {

@@ -22,7 +22,7 @@ fn parts<'a>(document: &'a str, [begin, end]: [&str; 2]) -> [&'a str; 3] {
     [before, between, after]
 }
 
-/// What a document has between two lines.
+/// The part of a document between two lines.
 pub(crate) fn between<'a>(document: &'a str, around: [&str; 2]) -> &'a str {
     parts(document, around)[1]
 }

@@ -85,7 +85,7 @@ fn permissions_in(table: &str, template: &Template) -> BTreeSet<Permission> {
     permissions
 }
 
-/// What the tests used, by the file that the launcher has written.
+/// The permissions that the tests used, by the file that the launcher has written.
 fn recorded(record: &str, template: &Template) -> BTreeSet<Permission> {
     let roles: BTreeMap<String, String> =
         roles(template).into_iter().map(|(function, role)| (role, function.package)).collect();

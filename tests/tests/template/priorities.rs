@@ -20,7 +20,7 @@ fn a_queue_of_a_priority_is_like_that_of_normal_jobs() {
     }
 }
 
-/// What the mapping of a queue says besides its queue and its workers.
+/// The mapping of a queue without its queue and its workers.
 fn mapping_of(template: &Template, queue: &str) -> Map<String, Value> {
     let source = event_sources(template).into_iter().find(|source| source.queue == queue).expect("a mapping");
     let mut mapping = source.properties.as_object().unwrap().clone();

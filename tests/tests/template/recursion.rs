@@ -29,7 +29,7 @@ fn wakes(template: &Template) -> BTreeMap<String, BTreeSet<String>> {
     readers.into_iter().map(|function| (function.to_owned(), woken_by(function))).collect()
 }
 
-/// Whether the messages of a function can lead back to it.
+/// True if the messages of a function can lead back to it.
 fn comes_back(function: &str, wakes: &BTreeMap<String, BTreeSet<String>>) -> bool {
     let (mut seen, mut open) = (BTreeSet::new(), vec![function]);
     while let Some(next) = open.pop() {

@@ -112,7 +112,7 @@ fn resources_in(text: &str, resources: &BTreeMap<String, String>) -> BTreeSet<St
     names.map(|name| resources.get(name).unwrap_or_else(|| panic!("{name} is not a resource")).clone()).collect()
 }
 
-/// What a source text reads.
+/// The variables and groups that a source text reads.
 #[derive(Default)]
 struct Reads {
     /// Variables that name resources.
@@ -121,8 +121,8 @@ struct Reads {
     groups: BTreeSet<String>,
 }
 
-/// What is built from the environment, by the text that uses it: `ports.jobs`, a function of the runtime as `queue(`, and
-/// steps over ports as `JobSteps::of(`.
+/// Texts that build from the environment, by the text that uses them: `ports.jobs`, a function of the runtime as
+/// `queue(`, and steps over ports as `JobSteps::of(`.
 fn built() -> BTreeMap<String, String> {
     let runtime = source("functions/shared/aws/src/runtime.rs");
     let (before, ports) = runtime.split_once("Ok(Ports {\n").expect("the ports");
@@ -150,7 +150,7 @@ fn built() -> BTreeMap<String, String> {
     built
 }
 
-/// What a source text reads, including what is built for it.
+/// The reads of a source text, including those of what is built for it.
 fn reads_of(text: &str, built: &BTreeMap<String, String>, resources: &BTreeMap<String, String>) -> Reads {
     let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';
     let uses = |text: &str, used: &str| {
@@ -282,7 +282,8 @@ fn every_variable_passes_the_parameter_or_resource_of_its_name() {
     }
 }
 
-/// How a variable refers to a parameter or a resource. The webhook secret is made by the stack or named by a parameter.
+/// The reference of a variable to a parameter or a resource. The webhook secret is made by the stack or named by a
+/// parameter.
 fn reference(name: &str) -> Value {
     match name {
         "WebhookSecret" => {

@@ -1,4 +1,4 @@
-//! How many items a chunk of a new job may have.
+//! The maximum number of items in a chunk of a new job.
 //!
 //! Each chunk costs requests, and a worker that is idle costs time. So chunks are as large as their items allow, while every
 //! worker still has several of them. The limits are a part of the job's spec and never change.
@@ -17,18 +17,18 @@ const CHUNKS_PER_WORKER: u64 = 8;
 /// It has a whole batch in any case, so that no service gets more calls for it.
 const REMOTE_ITEMS_MIN: u64 = 50;
 
-/// How many times the usual number of bytes a chunk of fast items may have, and how many at most. A worker holds the chunks of
+/// Bytes of a chunk of fast items: this many times the usual number, and a maximum. A worker holds the chunks of
 /// an invocation in memory.
 const FAST_BYTES_FACTOR: u64 = 4;
 const FAST_BYTES_MAX: u64 = 4 * 1024 * 1024;
 
-/// What decides about the chunks of a job, beside its file.
+/// The properties of a job, beside its file, that decide about its chunks.
 #[derive(Clone, Copy)]
 pub struct Items {
     pub cost: CostClass,
     /// Items processed together.
     pub batch: usize,
-    /// Whether they have outputs. Those of a chunk are held in memory, so it does not grow then.
+    /// True if they have outputs. Those of a chunk are held in memory, so it does not grow then.
     pub have_outputs: bool,
 }
 

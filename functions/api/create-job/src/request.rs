@@ -71,7 +71,7 @@ fn sorted(value: &Value) -> String {
     }
 }
 
-/// Whether a value has more than `levels` levels of objects and lists.
+/// True if a value has more than `levels` levels of objects and lists.
 fn is_deeper(value: &Value, levels: usize) -> bool {
     let within = |value: &Value| levels == 0 || is_deeper(value, levels - 1);
     match value {
@@ -87,7 +87,7 @@ fn is_deeper(value: &Value, levels: usize) -> bool {
 pub struct InvalidField {
     /// The field or header.
     pub field: String,
-    /// What is wrong with it and what to do: the rest of the sentence that begins with the field's name.
+    /// The fault and its remedy: the rest of the sentence that begins with the field's name.
     pub message: String,
 }
 

@@ -22,7 +22,7 @@ use crate::request::{CreateJobRequest, InvalidField};
 
 pub struct DetectedSource {
     pub source: Source,
-    /// How its text is read.
+    /// The format of its text.
     pub head: Head,
     /// Warnings for the owner about its first bytes, apart from those about the names of the columns.
     pub warnings: Vec<Warning>,

@@ -1,4 +1,4 @@
-//! How many tallies of a new job are sent ahead: with twice as many chunks as can run at once.
+//! The number of tallies of a new job that are sent ahead: with twice as many chunks as can run at once.
 //!
 //! That keeps all workers busy, and another job of the same owner waits for little more than these. The number is kept in the
 //! job row and never changes.

@@ -69,7 +69,7 @@ impl ItemPages {
         Ok(ItemsPage { items: rows.into_iter().map(SkippedItem::of).collect(), next })
     }
 
-    /// How the text of the job's items is read. `None` if it reads a dataset.
+    /// The format of the text of the job's items. `None` if it reads a dataset.
     pub async fn table(&self, job: &Job) -> Result<Option<ItemTable>, PortError> {
         let spec = self.jobs.spec(job.job_guid).await?;
         if matches!(spec.source, Source::Dataset { .. }) {

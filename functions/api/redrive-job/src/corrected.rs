@@ -20,7 +20,7 @@ use serde_json::value::RawValue;
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("{message}")]
 pub struct CorrectedError {
-    /// What is wrong and where: a clause of a problem detail, without a period.
+    /// The fault and its place: a clause of a problem detail, without a period.
     pub message: String,
 }
 

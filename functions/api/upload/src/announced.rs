@@ -26,7 +26,7 @@ pub fn check_names(file_name: Option<&str>, content_type: &str) -> Result<(), Up
     Ok(())
 }
 
-/// Whether it is `type/subtype` (RFC 9110), with or without parameters behind it.
+/// True if it is `type/subtype` (RFC 9110), with or without parameters behind it.
 fn is_media_type(content_type: &str) -> bool {
     let is_token =
         |text: &str| !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric() || TOKEN_MARKS.contains(c));

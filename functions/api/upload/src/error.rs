@@ -10,7 +10,7 @@ pub enum UploadError {
     #[error("`{field}` {message}")]
     Field {
         field: &'static str,
-        /// What is wrong with it and what to do: the rest of the sentence that begins with the field's name.
+        /// The fault and its remedy: the rest of the sentence that begins with the field's name.
         message: String,
     },
     /// The file is too big for this kind of upload, or for any.
@@ -20,7 +20,7 @@ pub enum UploadError {
         size: u64,
         /// The limit, in bytes.
         limit: u64,
-        /// What to do, as a sentence.
+        /// Advice to the user, as a sentence.
         advice: &'static str,
     },
     /// The owner has announced too much and not completed it.
@@ -30,7 +30,7 @@ pub enum UploadError {
         .full.uploads, .full.bytes, .limits.uploads, .limits.bytes, .full.free_at
     )]
     TooMany {
-        /// What is outstanding, and until when.
+        /// The outstanding uploads, and until when they count.
         full: OutstandingFull,
         limits: OutstandingLimits,
     },

@@ -1,4 +1,4 @@
-//! What the page may do in a browser: its Content Security Policy.
+//! The rights of the page in a browser: its Content Security Policy.
 
 /// The origins beside its own that the page may call.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]

@@ -10,6 +10,6 @@ pub struct InvocationSlot {
     pub run: RunId,
     /// When the invocation hands a composition over to the next one.
     pub time_limit: Timestamp,
-    /// Whether an earlier try of this invocation failed, so that part of its time is gone.
+    /// True if an earlier try of this invocation failed, so that part of its time is gone.
     pub is_retry: bool,
 }

@@ -1,4 +1,4 @@
-//! How fast text is cut, read and checked. CONTRIBUTING.md says how to run it.
+//! Speed of cutting, reading and checking text. CONTRIBUTING.md says how to run it.
 //!
 //! The rows have 60 bytes on average and five cells of different lengths, so that no branch is always the same.
 
@@ -13,7 +13,7 @@ fn main() {
     divan::main();
 }
 
-/// How the rows are written.
+/// The notation of the rows.
 #[derive(Clone, Copy, Debug)]
 enum Rows {
     Plain,
@@ -117,7 +117,7 @@ mod read {
         });
     }
 
-    /// What the `csv` crate takes for the same, with a record for each row.
+    /// The same by the `csv` crate, with a record for each row.
     #[divan::bench(args = Rows::CSV)]
     fn csv_string_records(bencher: Bencher<'_, '_>, rows: Rows) {
         let (text, count) = rows.text(MEBIBYTE);

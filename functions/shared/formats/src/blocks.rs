@@ -12,7 +12,7 @@ pub const BLOCK_MAX_BYTES: usize = 256 * 1024;
 pub struct Block<'a> {
     /// The text, of 1 to [`BLOCK_MAX_BYTES`] bytes.
     pub bytes: &'a [u8],
-    /// How many bytes of the file are consumed. It never decreases, and reaches the size of the file with the last
+    /// Number of consumed bytes of the file. It never decreases, and reaches the size of the file with the last
     /// block. For a workbook or a Parquet file it is an estimate: the share of the file size that corresponds to the
     /// share of the rows.
     pub consumed: u64,

@@ -14,7 +14,7 @@ use crate::stream::decode_prefix;
 /// Number of bytes of a compressed file's content that are examined: enough to find the magic number of a tar archive.
 const INNER_BYTES: usize = 512;
 
-/// What the user says about a file.
+/// The user's own statements about a file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Hints<'a> {
     /// The param `format`: `csv`, `jsonl`, `xlsx` or `parquet`.

@@ -106,7 +106,7 @@ pub enum DecodeError {
     UnsupportedParquet {
         /// The feature, as a predicate of the sentence.
         what: String,
-        /// What to do, as a sentence.
+        /// Advice to the user, as a sentence.
         advice: &'static str,
     },
 }
@@ -128,7 +128,7 @@ impl DecodeError {
         }
     }
 
-    /// Whether the bytes of the file could not be read. Then a retry can help.
+    /// True if the bytes of the file could not be read. Then a retry can help.
     pub fn is_source(&self) -> bool {
         matches!(self, Self::Source(_))
     }

@@ -30,7 +30,7 @@ pub enum FormatError {
     Mismatch {
         param: &'static str,
         said: String,
-        /// What the bytes of the file show.
+        /// The format that the bytes of the file show.
         found: &'static str,
     },
     #[error("The param `{param}` is only for {only}, but the file is {found}. Remove the param.")]
@@ -38,7 +38,7 @@ pub enum FormatError {
         param: &'static str,
         /// The kind of file that it is for.
         only: &'static str,
-        /// What the bytes of the file show.
+        /// The format that the bytes of the file show.
         found: &'static str,
     },
     /// An Excel file from before 2007, or a password-protected one: their first bytes look the same.

@@ -52,7 +52,7 @@ impl<R: BufRead> Read for Members<R> {
     }
 }
 
-/// What follows a member.
+/// The bytes behind a member.
 enum MagicSeen {
     Member,
     OtherBytes,

@@ -4,13 +4,13 @@ use std::time::Duration;
 
 use rowmill_core::model::packing::PackedLimits;
 
-/// How much a file may take. A file that takes more is an error.
+/// Limits of a file. A file beyond one is an error.
 ///
 /// The defaults keep a decoder within a function of 256 MiB of memory and its work within minutes. Those of the limits
 /// that an operator can set are in [`PackedLimits`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Limits {
-    /// How long decoding may compute, without the time that reading the file takes; `None`: as long as it takes. With such
+    /// Longest time of decoding, without the time that reading the file takes; `None`: no limit. With such
     /// a budget, a file that reaches it or `expanded_max_bytes` is refused with
     /// [`DecodeError::BeginsTooLate`](crate::DecodeError::BeginsTooLate).
     pub busy_max: Option<Duration>,

@@ -17,7 +17,7 @@ use crate::watch::Watch;
 /// Size of a read from a decoder, in bytes.
 const STEP_BYTES: usize = 64 * 1024;
 
-/// What is worth telling about a file that was decoded to its end.
+/// A summary of a file that was decoded to its end.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Decoded {
     /// Where bytes begin that are no part of the compressed data and were ignored, in bytes from the start of the file.

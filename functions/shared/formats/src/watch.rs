@@ -28,7 +28,7 @@ struct State {
     inflated: AtomicU64,
     /// Number of bytes of text.
     written: AtomicU64,
-    /// Whether the sink of the caller is running.
+    /// True if the sink of the caller is running.
     in_sink: AtomicBool,
     failure: Mutex<Option<DecodeError>>,
 }
@@ -62,7 +62,7 @@ impl Watch {
         done
     }
 
-    /// How long decoding has computed.
+    /// Time for which decoding has computed.
     fn busy(&self) -> Duration {
         self.0.began.elapsed().saturating_sub(Duration::from_micros(self.0.reading.load(Relaxed)))
     }

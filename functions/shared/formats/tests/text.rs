@@ -58,7 +58,7 @@ fn a_file_that_is_cut_off_anywhere_is_corrupt() {
     );
 }
 
-/// What follows the last member or frame: garbage, zeros of a tape block, one line end.
+/// Bytes behind the last member or frame: garbage, zeros of a tape block, one line end.
 const FOLLOWING: [&[u8]; 4] = [b"garbage and more of it", &[0; 512], b"\n", b"\x1f"];
 
 #[test]

@@ -29,7 +29,7 @@ impl AddressKind {
         }
     }
 
-    /// Whether a webhook may have such an address.
+    /// True if a webhook may have such an address.
     pub const fn is_allowed(self, allow_private: bool) -> bool {
         match self {
             Public => true,

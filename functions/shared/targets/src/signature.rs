@@ -98,7 +98,7 @@ impl fmt::Debug for SigningKeys {
     }
 }
 
-/// What the signature of a call covers.
+/// The parts of a call that its signature covers.
 #[derive(Clone, Copy, Debug)]
 pub struct SignedCall<'a> {
     /// The time, in seconds since 1970.

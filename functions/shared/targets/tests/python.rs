@@ -75,7 +75,7 @@ const CHECK: &str = "import json, runpy, sys\n\
     given['body'] = given['body'].encode()\n\
     print(runpy.run_path(sys.argv[1])['is_genuine'](**given))";
 
-/// Whether the Python example takes the call with this signature for genuine.
+/// True if the Python example takes the call with this signature for genuine.
 fn is_genuine(call: &SignedCall<'_>, signature: &str) -> bool {
     let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../infra/examples/webhook_signature.py");
     let headers = json!({

@@ -1,4 +1,4 @@
-//! What can go wrong between this command and the API, in words for the person at the terminal.
+//! Errors between this command and the API, in words for the person at the terminal.
 
 use std::fmt;
 use std::time::Duration;
@@ -67,7 +67,7 @@ pub enum ApiError {
 }
 
 impl ApiError {
-    /// Whether the same call may succeed a little later.
+    /// True if the same call may succeed a little later.
     pub fn is_transient(&self) -> bool {
         match self {
             Self::Unreachable { source, .. } => !source.is_builder(),
@@ -78,7 +78,7 @@ impl ApiError {
         }
     }
 
-    /// Whether it is the API's refusal with this code.
+    /// True if it is the API's refusal with this code.
     pub fn is(&self, code: ProblemCode) -> bool {
         matches!(self, Self::Refused(refusal) if refusal.code.as_ref().is_some_and(|found| *found == code))
     }
@@ -99,7 +99,7 @@ pub struct Refusal {
     pub status: StatusCode,
     /// The stable code, such as `unknown_upload`, if the answer named one.
     pub code: Option<Open<ProblemCode>>,
-    /// What is wrong, in the API's words.
+    /// The fault, in the API's words.
     pub detail: String,
     pub retry_after: Option<Duration>,
 }
@@ -145,7 +145,7 @@ fn gateway_message(body: &[u8]) -> Option<String> {
     (!text.is_empty()).then_some(text)
 }
 
-/// What an answer without words usually means.
+/// The usual meaning of an answer without words.
 fn hint(status: StatusCode) -> &'static str {
     match status.as_u16() {
         401 => "a valid token is needed in ROWMILL_TOKEN",

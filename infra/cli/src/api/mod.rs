@@ -126,7 +126,7 @@ impl ApiClient {
         self
     }
 
-    /// How often and how patiently this client tries.
+    /// The number and the patience of this client's tries.
     pub fn retry(&self) -> &RetryPolicy {
         &self.retry
     }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use hyper::header::{HeaderMap, RETRY_AFTER};
 use jiff::{SignedDuration, Timestamp, fmt::rfc2822};
 
-/// How often and how patiently one request is tried.
+/// The number and the patience of the tries of one request.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RetryPolicy {
     /// Tries in all, the first one included.
@@ -58,7 +58,7 @@ impl RetryPolicy {
     }
 }
 
-/// Whether a later try of the same request may be answered otherwise.
+/// True if a later try of the same request may be answered otherwise.
 pub fn is_transient(status: u16) -> bool {
     match status {
         408 | 429 => true,

@@ -72,7 +72,7 @@ impl Transport {
         }
     }
 
-    /// What tells this API from others: its address, or the place of its functions.
+    /// The name of this API among others: its address, or the place of its functions.
     pub fn server(&self) -> String {
         match self {
             Self::Http { base, .. } => base.as_str().trim_end_matches('/').to_owned(),

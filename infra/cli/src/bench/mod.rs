@@ -58,12 +58,12 @@ pub enum BenchType {
     Transform,
 }
 
-/// What a benchmark does.
+/// The work of a benchmark.
 #[derive(Debug, Clone)]
 pub struct Workload {
     pub bench_type: BenchType,
     pub rows: u64,
-    /// Whether each of its cells is quoted.
+    /// True if each of its cells is quoted.
     pub quoted: bool,
     /// The schema of the rows; `None` if they are not checked.
     pub schema: Option<Value>,
@@ -106,7 +106,7 @@ pub struct Measurement {
     pub upload: Duration,
     /// From the job's creation to its end, by the API's clock.
     pub job: Duration,
-    /// What the API expected the job to use, and what the job says that it has used.
+    /// The usage that the API expected, and the one that the job reports.
     pub said: Said,
     /// Usage of the functions. `None` without access to their logs.
     pub usage: Option<FunctionUsage>,

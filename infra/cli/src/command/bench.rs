@@ -28,7 +28,7 @@ pub struct BenchArgs {
     #[arg(long, value_name = "N", default_value_t = 1_000_000,
         value_parser = clap::value_parser!(u64).range(1..=9_999_999_999))]
     pub rows: u64,
-    /// What to do with each row
+    /// The work to do with each row
     #[arg(long = "type", value_enum, default_value = "validate")]
     pub bench_type: BenchType,
     /// Measure this many times and print medians

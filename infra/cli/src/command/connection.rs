@@ -102,7 +102,7 @@ pub struct JobRefArgs {
 }
 
 impl ApiArgs {
-    /// Whether an API is named in the arguments.
+    /// True if an API is named in the arguments.
     pub(super) fn is_given(&self) -> bool {
         self.url.is_some() || self.functions.given().is_some()
     }

@@ -29,7 +29,7 @@ pub async fn execute(args: JobArgs) -> Result<ExitCode, CommandError> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// How to follow a job that exists already.
+/// The way to follow a job that exists already.
 #[derive(Debug, Clone, clap::Args)]
 pub struct WatchArgs {
     /// Follow the job to its end

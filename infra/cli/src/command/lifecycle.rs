@@ -28,7 +28,7 @@ pub(super) struct Stage {
     results_command: OnceLock<String>,
 }
 
-/// How a job is run: its limits, its priority, its API, and how long to wait.
+/// The settings of a job's run: its limits, its priority, its API, and the time to wait.
 #[derive(Debug, Clone, clap::Args)]
 pub struct LifecycleArgs {
     #[command(flatten)]
@@ -74,7 +74,7 @@ impl LifecycleArgs {
     }
 }
 
-/// What all steps need.
+/// The context of all steps.
 pub(super) struct JobRun<'a> {
     pub connection: &'a Connection,
     pub patience: &'a PatienceArgs,

@@ -26,7 +26,7 @@ impl DeadlineArgs {
     }
 }
 
-/// How many failures a job tolerates. The bounds are independent.
+/// The failures that a job tolerates. The bounds are independent.
 #[derive(Debug, Clone, Default, clap::Args)]
 pub struct ToleranceArgs {
     /// Stop the job when more items than this have failed
@@ -49,7 +49,7 @@ impl ToleranceArgs {
     }
 }
 
-/// How many workers process a job, and which.
+/// The workers that process a job: their number and kind.
 #[derive(Debug, Clone, Default, clap::Args)]
 pub struct WorkersArgs {
     /// Process at most this many chunks of the job at the same time

@@ -153,7 +153,7 @@ pub(crate) fn explain(error: &(dyn Error + 'static)) -> String {
     text
 }
 
-/// How long to wait for an API that does not answer, or for a job without progress.
+/// The time to wait for an API that does not answer, or for a job without progress.
 #[derive(Debug, Clone, clap::Args)]
 pub struct PatienceArgs {
     /// Give up when the API has not answered for this long

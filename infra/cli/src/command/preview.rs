@@ -31,7 +31,7 @@ pub struct PreviewArgs {
     pub job_type: Option<String>,
     #[command(flatten)]
     pub params: ParamArgs,
-    /// How many rows to show, 1 to 100
+    /// Number of rows to show, 1 to 100
     #[arg(long, default_value_t = 20)]
     pub rows: u32,
     #[command(flatten)]
@@ -105,7 +105,7 @@ fn shown(preview: &PreviewView, width: usize) -> String {
     text
 }
 
-/// How the file is read, in a line.
+/// The format of the file, in a line.
 fn heading(preview: &PreviewView) -> String {
     let mut facts = vec![match preview.format.as_str() {
         "csv" => "CSV".to_owned(),

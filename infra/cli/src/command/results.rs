@@ -124,12 +124,12 @@ struct FetchedFile {
 }
 
 impl Fetched {
-    /// Whether the job has no results of the requested kinds.
+    /// True if the job has no results of the requested kinds.
     pub fn is_empty(&self) -> bool {
         self.files.is_empty()
     }
 
-    /// Whether a file of this kind is among them.
+    /// True if a file of this kind is among them.
     pub fn has(&self, kind: ResultKind) -> bool {
         self.files.iter().any(|file| file.kind == kind.word())
     }

@@ -83,7 +83,7 @@ pub async fn execute(args: RunArgs) -> Result<ExitCode, CommandError> {
     args.lifecycle.carry_out(async |connection, stage| run(&args, &source, params, connection, stage).await).await
 }
 
-/// What a job reads.
+/// The input of a job.
 enum Source {
     /// A file, which is stored first.
     File(SourceFile),

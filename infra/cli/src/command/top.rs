@@ -24,7 +24,7 @@ use crate::top::{Rates, Snapshot};
 pub struct TopArgs {
     #[command(flatten)]
     pub stack: FunctionsArgs,
-    /// How long to wait between two looks
+    /// The time between two looks
     #[arg(long, value_name = "SPAN", default_value = "2s", value_parser = parse_span)]
     pub every: Duration,
     /// Print one look as tables and end, as without a terminal
@@ -32,7 +32,7 @@ pub struct TopArgs {
     pub once: bool,
 }
 
-/// What the screen is waiting for.
+/// The events that the screen waits for.
 enum News {
     /// A key was pressed, or the terminal has another size.
     Terminal(Event),

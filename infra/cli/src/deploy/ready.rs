@@ -1,4 +1,4 @@
-//! Whether a deployed stack can be used: its API has an address, and it answers.
+//! Waits until a deployed stack can be used: its API has an address, and it answers.
 
 use std::time::{Duration, Instant};
 
@@ -18,7 +18,7 @@ const INTERVAL: Duration = Duration::from_millis(200);
 ///
 /// # Errors
 ///
-/// What the API answered instead, or why it did not.
+/// The API's other answer, or the reason why there was none.
 pub async fn first_answer(api: ApiClient) -> Result<(), ApiError> {
     let api = api.with_patience(RetryPolicy::once(), FIRST_ANSWER);
     let started = Instant::now();

@@ -15,7 +15,7 @@ use crate::terminal::drives_terminal;
 pub struct Folder {
     /// Its path. The folder is created if necessary.
     pub path: PathBuf,
-    /// Whether existing files may be replaced.
+    /// True if existing files may be replaced.
     pub replace: bool,
 }
 
@@ -23,7 +23,7 @@ pub struct Folder {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Destination {
     pub path: PathBuf,
-    /// Whether an existing file is replaced.
+    /// True if an existing file is replaced.
     pub replace: bool,
 }
 

@@ -30,7 +30,7 @@ struct Failure {
     remedy: Remedy,
 }
 
-/// What to do after a failure.
+/// The step after a failure.
 enum Remedy {
     /// Give up.
     None,
@@ -110,7 +110,7 @@ impl<'a> ResultSource<'a> {
     }
 }
 
-/// Whether both are the same bytes under the same name.
+/// True if both are the same bytes under the same name.
 fn is_same_content(one: &ResultFile, other: &ResultFile) -> bool {
     (&one.name, one.bytes, &one.crc64_nvme) == (&other.name, other.bytes, &other.crc64_nvme)
 }

@@ -59,7 +59,7 @@ fn stored(request: &Request, content: &[u8]) -> Reply {
     }
 }
 
-/// What becomes of one download from a server that answers with `answer`.
+/// The end of one download from a server that answers with `answer`.
 struct Fetch {
     result: Result<(), DownloadError>,
     seen: Vec<Request>,

@@ -50,7 +50,7 @@ impl<'a> LiveJob<'a> {
         Self { api, job_guid, socket: None, next_try: Some(Instant::now()), retry: FIRST_RETRY }
     }
 
-    /// Whether messages can come.
+    /// True if messages can come.
     pub const fn is_open(&self) -> bool {
         self.socket.is_some()
     }

@@ -33,14 +33,14 @@ const LONGEST_SILENCE: Duration = Duration::from_secs(10);
 /// A job without progress for this long is reported once.
 const QUIET_NOTICE: Duration = Duration::from_secs(60);
 
-/// How to follow a job, and when to give up.
+/// The way to follow a job, and the time to give up.
 #[derive(Debug, Clone)]
 pub struct Patience {
     /// The longest time without an answer from the API.
     pub unanswered: Duration,
     /// The longest time without any change of a running job.
     pub unchanged: Duration,
-    /// Whether to listen on a live connection. Otherwise the job is polled only.
+    /// True to listen on a live connection. Otherwise the job is polled only.
     pub listens: bool,
 }
 

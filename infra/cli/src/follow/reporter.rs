@@ -252,7 +252,8 @@ struct Throttle {
 }
 
 impl Throttle {
-    /// Whether a line may be printed now: always in a new `phase`, otherwise if `text` is new and the interval has passed.
+    /// True if a line may be printed now: always in a new `phase`, otherwise if `text` is new and the interval has
+    /// passed.
     fn lets_pass(&mut self, now: Instant, phase: &str, text: &str) -> bool {
         let pass = match &self.last {
             None => true,

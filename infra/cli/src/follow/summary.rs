@@ -46,7 +46,7 @@ impl Verdict {
     }
 }
 
-/// How long the last attempt of an ended job took, by the API's clock: the first one from the job's creation, a later one
+/// Duration of the last attempt of an ended job, by the API's clock: the first one from the job's creation, a later one
 /// from its first chunk. The time between two attempts does not count.
 pub fn took(job: &JobView) -> Option<Duration> {
     let begun = if job.attempt == 1 { job.created_at } else { job.first_chunk_at? };
@@ -69,7 +69,7 @@ pub fn status_word(job: &JobView) -> String {
     }
 }
 
-/// What the view of a job does not have.
+/// Facts that the view of a job does not have.
 #[derive(Debug, Default)]
 pub struct Details<'a> {
     /// The file's name at its upload, for a job that does not have it in its metadata.

@@ -68,7 +68,7 @@ pub fn event(
     event
 }
 
-/// Whether API Gateway passes a body of this content type on as text.
+/// True if API Gateway passes a body of this content type on as text.
 fn is_text(content_type: &str) -> bool {
     let media_type = content_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
     media_type.starts_with("text/")

@@ -93,7 +93,7 @@ pub enum InvokeError {
 }
 
 impl InvokeError {
-    /// Whether the same request may succeed a little later.
+    /// True if the same request may succeed a little later.
     pub fn is_transient(&self) -> bool {
         match self {
             Self::Throttled { .. } | Self::TimedOut { .. } | Self::Failed { .. } | Self::Call { .. } => true,

@@ -116,7 +116,7 @@ async fn whole(mut body: Incoming) -> Result<Bytes, Response<Bytes>> {
     }
 }
 
-/// Whether a request is meant for this machine and does not come from a page of another site.
+/// True if a request is meant for this machine and does not come from a page of another site.
 ///
 /// The gateway acts for its user, and any page in a browser can send requests to a loopback port. A foreign page is known
 /// by its `Origin`, or without one (an image, a script, a link) by `Sec-Fetch-Site`; a name of its own that leads to this

@@ -90,7 +90,7 @@ impl Callback {
     }
 }
 
-/// What a request says about the login; `None` if it is not the redirect.
+/// The outcome of the login by a request; `None` if it is not the redirect.
 fn outcome(base: &Url, request: &Request<Incoming>, state: &str) -> Option<Result<String, CallbackError>> {
     read(&base.join(&request.uri().to_string()).ok()?, state)
 }

@@ -21,7 +21,7 @@ const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
 
 const ANSWER_MAX_BYTES: usize = 1024 * 1024;
 
-/// What a provider says of itself: the parts of its discovery document that matter here.
+/// A provider: the parts of its discovery document that matter here.
 #[derive(Debug, Clone, Deserialize)]
 pub struct Provider {
     /// Its own name for itself.

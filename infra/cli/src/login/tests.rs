@@ -62,7 +62,7 @@ fn request(issuer: String) -> LoginRequest {
     }
 }
 
-/// What the browser does: takes the challenge to the provider, and the code back.
+/// Plays the browser: takes the challenge to the provider, and the code back.
 fn browser(page: &Url, challenge: &Mutex<String>, code: &'static str) {
     let query: HashMap<String, String> = page.query_pairs().into_owned().collect();
     assert_eq!((query["response_type"].as_str(), query["code_challenge_method"].as_str()), ("code", "S256"));

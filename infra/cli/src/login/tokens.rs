@@ -54,7 +54,7 @@ impl Login {
         }
     }
 
-    /// Whether the token is, or will soon be, of no use.
+    /// True if the token is, or will soon be, of no use.
     fn is_over(&self, now: Timestamp) -> bool {
         self.expires_at.is_some_and(|end| end <= now + RENEWED_BEFORE)
     }

@@ -1,4 +1,4 @@
-//! How far cargo has compiled, for a log or a pipe. In a terminal cargo draws its own progress bar.
+//! The progress of cargo, for a log or a pipe. In a terminal cargo draws its own progress bar.
 
 use std::collections::HashSet;
 use std::io::IsTerminal as _;
@@ -22,7 +22,7 @@ impl CompileProgress {
         Self { started: Instant::now(), finished: HashSet::new(), total: None }
     }
 
-    /// Whether lines are needed: standard error is not a terminal, so cargo draws no progress bar.
+    /// True if lines are needed: standard error is not a terminal, so cargo draws no progress bar.
     pub(super) fn is_wanted() -> bool {
         !std::io::stderr().is_terminal()
     }
@@ -32,7 +32,7 @@ impl CompileProgress {
         self.finished.insert(package_id);
     }
 
-    /// Whether the number of crates to compile still has to be found out.
+    /// True if the number of crates to compile still has to be found out.
     pub(super) fn needs_total(&self) -> bool {
         self.total.is_none()
     }

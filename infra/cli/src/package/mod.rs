@@ -48,7 +48,7 @@ impl Architecture {
     }
 }
 
-/// How the functions are compiled.
+/// The compiler of the functions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Compiler {
     /// Plain cargo, for functions that run on this machine.

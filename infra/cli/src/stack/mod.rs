@@ -250,7 +250,7 @@ impl Stack {
         Ok(())
     }
 
-    /// What other commands know of the stack.
+    /// The record of the stack for other commands.
     pub fn record(&self) -> &Record {
         &self.record
     }

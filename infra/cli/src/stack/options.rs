@@ -21,7 +21,7 @@ pub struct StackOptions {
     pub release: bool,
     /// Template parameters to override, as (name, value).
     pub parameters: Vec<(String, String)>,
-    /// Whether to print progress to standard error.
+    /// The output of progress to standard error.
     pub progress: Progress,
     /// Executables that replace functions, by the function's name (`process-items`). For tests and experiments with a
     /// function that crashes, hangs or loses state. The other functions are built as usual. Empty by default.

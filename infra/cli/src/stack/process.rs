@@ -213,7 +213,7 @@ pub(super) async fn health(record: &Record) -> Health {
     }
 }
 
-/// Whether the process with this id still is the recorded one. Process ids are reused.
+/// True if the process with this id still is the recorded one. Process ids are reused.
 fn is_ours(record: &Record) -> bool {
     arguments_of(record.pid).is_some_and(|arguments| arguments.ends_with(&record.arguments.join(" ")))
 }

@@ -100,7 +100,7 @@ pub fn metrics() -> Vec<&'static str> {
     ITEMS.into_iter().chain([ENDED]).chain(REFUSALS.map(|(metric, _)| metric)).collect()
 }
 
-/// How fast things move; none where it is not known.
+/// Rates of progress; none where it is not known.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Rates {
     /// Items accounted for in a second.

@@ -134,7 +134,7 @@ impl Reader {
         ActiveJob { job_guid, owner, view }
     }
 
-    /// What CloudWatch knows; none for an emulator, and if it does not answer: the rest is worth showing.
+    /// The metrics of CloudWatch; none for an emulator, and if it does not answer: the rest is worth showing.
     async fn what_cloudwatch_knows(&mut self) -> Option<FromCloudWatch> {
         if self.aws.is_emulator() {
             return None;

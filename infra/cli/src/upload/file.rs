@@ -52,7 +52,7 @@ impl SourceFile {
         })
     }
 
-    /// Whether the API accepts its media type as a request body.
+    /// True if the API accepts its media type as a request body.
     pub fn is_text(&self) -> bool {
         [CSV, TAB_SEPARATED, JSON_LINES].contains(&self.content_type)
     }
@@ -118,7 +118,7 @@ impl SourceFile {
         }))
     }
 
-    /// Whether the file still has the size that was announced, and was not written to since.
+    /// True if the file still has the size that was announced, and was not written to since.
     pub async fn is_unchanged(&self) -> bool {
         let metadata = tokio::fs::metadata(&self.path).await;
         metadata.is_ok_and(|metadata| metadata.len() == self.size && metadata.modified().ok() == self.modified)

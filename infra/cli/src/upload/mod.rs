@@ -70,7 +70,7 @@ pub enum UploadError {
         /// Number of stored bytes.
         stored: u64,
         size: u64,
-        /// Whether the same command would resume it.
+        /// True if the same command would resume it.
         is_remembered: bool,
     },
     /// The API's upload instructions are invalid for this file.

@@ -169,7 +169,7 @@ impl<'a> Parts<'a> {
     }
 }
 
-/// Whether a later round may succeed: the connection may come back, and a new signature may be accepted.
+/// True if a later round may succeed: the connection may come back, and a new signature may be accepted.
 fn may_pass(error: &UploadError) -> bool {
     match error {
         UploadError::Unreachable { .. } | UploadError::Stalled(_) => true,

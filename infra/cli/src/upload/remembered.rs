@@ -30,7 +30,7 @@ pub struct RememberedUploads {
     folder: PathBuf,
 }
 
-/// What a file holds.
+/// The content of a file.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Entry {

@@ -20,7 +20,7 @@ pub struct Transfer {
     http: reqwest::Client,
     retry: RetryPolicy,
     stall_limit: Duration,
-    /// Whether bytes whose reply was lost are sent again at once.
+    /// True if bytes whose reply was lost are sent again at once.
     repeats_lost: bool,
 }
 

@@ -134,7 +134,7 @@ fn audit_of(job: &Value) -> Value {
     to_json(&proof)
 }
 
-/// What every job that has ended leaves, by kind: the name the API gives it, its content, its items.
+/// The results of every job that has ended, by kind: the name the API gives it, its content, its items.
 const LEFT: [(&str, &str, &str, u64); 3] = [
     ("failedRows", "rows-failed-rows.csv", "a,row,code,message,column\n1,1,ragged_row,3 cells,\n", 1),
     ("output", "../../rows-output.csv", "a,b\n1,2\n", 1),

@@ -1,4 +1,4 @@
-//! What a job would cost and take. Nothing is created.
+//! The expected cost and duration of a job. Nothing is created.
 //!
 //! It is part of this function for the same reason as the preview: it must detect the same source and find the same refusals as a new
 //! job. The input is counted where all of it is at hand, and else judged by its beginning.
@@ -24,8 +24,8 @@ use crate::source::{self, FirstText};
 const DECODED_MAX_BYTES: usize = 4 * 1024 * 1024;
 
 impl Creator {
-    /// What a job of this request would cost and take. `None` if its file is not uploaded yet: then the rest of the request is
-    /// checked.
+    /// The expected cost and duration of a job of this request. `None` if its file is not uploaded yet: then the rest
+    /// of the request is checked.
     ///
     /// # Errors
     /// See [`CreateJobError`]: those of the job, except that limits of active jobs do not matter.
@@ -80,7 +80,7 @@ impl Creator {
         })
     }
 
-    /// How large the input is, if its beginning tells.
+    /// The size of the input, if its beginning tells.
     async fn size(&self, spec: &Spec, first: &FirstText) -> Result<Option<Size>, CreateJobError> {
         let text_bytes = match &spec.source {
             _ if first.whole => first.bytes.len() as u64,
@@ -98,7 +98,7 @@ impl Creator {
     }
 }
 
-/// How large a text of so many bytes is that begins like this. None if not even one record ends in it.
+/// The size of a text of so many bytes that begins like this. None if not even one record ends in it.
 fn size_of(spec: &Spec, first: &FirstText, text_bytes: u64) -> Option<Size> {
     let start = Position { offset: spec.head.data_start, row: 1 };
     let data = usize::try_from(start.offset).ok().and_then(|start| first.bytes.get(start..)).unwrap_or_default();

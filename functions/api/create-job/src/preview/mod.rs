@@ -35,7 +35,7 @@ const ROWS_DEFAULT: u32 = 20;
 /// Maximum number of rows shown.
 const ROWS_MAX: u32 = 100;
 
-/// How much of the text is read for the rows, in bytes: more than the longest record of the default limits.
+/// Number of bytes of text that are read for the rows: more than the longest record of the default limits.
 const TEXT_MAX_BYTES: usize = 2 * 1024 * 1024;
 
 impl Creator {
@@ -126,7 +126,7 @@ fn check_file_params(request: &CreateJobRequest) -> Result<(), CreateJobError> {
     }
 }
 
-/// What a client should know about how the file is read: its format, compression, delimiter and charset.
+/// The format of the file for a client: its format, compression, delimiter and charset.
 fn format_of(source: &Source, head: &Head) -> (FileFormat, Option<FilePacking>, Option<String>, Option<String>) {
     let packing = match source {
         Source::Packed { packing, .. } => Some(packing),

@@ -23,7 +23,7 @@ pub struct Reading<'a> {
 /// Records that were found, and what comes after them.
 struct Cut {
     records: Vec<Chunk>,
-    /// Whether the text ends behind them.
+    /// True if the text ends behind them.
     at_end: bool,
     /// Why there are no more.
     quote: Option<UnterminatedQuote>,

@@ -1,4 +1,4 @@
-//! What of the rows is shown: types of the columns, and rows that fit into the answer.
+//! The shown part of the rows: types of the columns, and rows that fit into the answer.
 
 use std::collections::HashMap;
 
@@ -28,7 +28,7 @@ pub struct Shown {
     pub columns: Vec<PreviewColumn>,
     pub column_count: u64,
     pub rows: Vec<PreviewRow>,
-    /// Whether these are all rows of the file.
+    /// True if these are all rows of the file.
     pub complete: bool,
     types: Vec<Option<ColumnType>>,
     /// Where the columns of JSON objects are, by their names; `None` if they are not shown.
@@ -61,7 +61,7 @@ impl Shown {
         shown
     }
 
-    /// Whether more text may give more rows.
+    /// True if more text may give more rows.
     pub fn needs_more(&self, rows: u32) -> bool {
         !self.complete && !self.is_full && self.rows.len() < rows as usize
     }

@@ -65,7 +65,7 @@ impl Composition {
         }
     }
 
-    /// Whether all files are finished. Otherwise time was up: another invocation must resume it.
+    /// True if all files are finished. Otherwise time was up: another invocation must resume it.
     pub fn is_whole(&self) -> bool {
         self.step == Position::Done
     }

@@ -40,8 +40,8 @@ use undispatched::Undispatched;
 pub use composer::Composer;
 pub use composition::Composition;
 
-/// How often a composition is restarted because a stored part of it is gone, or was replaced by another run. The limit ends a job whose completion fails
-/// at every try.
+/// Maximum number of restarts of a composition because a stored part of it is gone, or was replaced by another run. The
+/// limit ends a job whose completion fails at every try.
 const RESTARTS_MAX: u32 = 2;
 
 impl Composer {

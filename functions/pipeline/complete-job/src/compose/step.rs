@@ -46,7 +46,7 @@ impl<'a> Composing<'a> {
         InputText { objects: &self.composer.objects, spec: self.spec, packed: self.composer.packed }
     }
 
-    /// Whether the rest must be left to the next invocation.
+    /// True if the rest must be left to the next invocation.
     pub fn is_time_up(&self) -> bool {
         self.composer.clock.now() >= self.slot.time_limit
     }

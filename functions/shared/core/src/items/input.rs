@@ -25,7 +25,7 @@ pub const SHARED_READ_MAX_BYTES: u64 = 8 * 1024 * 1024;
 /// here needs. Reading so much takes less time than another request.
 const GAP_MAX_BYTES: u64 = 64 * 1024;
 
-/// Whether a chunk of the same file follows another one, or begins a little behind it.
+/// True if a chunk of the same file follows another one, or begins a little behind it.
 pub fn follows(before: &Chunk, next: &Chunk) -> bool {
     next.offset.checked_sub(before.end()).is_some_and(|gap| gap <= GAP_MAX_BYTES)
 }
@@ -104,7 +104,7 @@ pub struct RedriveItem {
     /// Its new text, if it was corrected.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub corrected: Option<String>,
-    /// Whether it keeps its failure unprocessed, because the corrected file left it out.
+    /// True if it keeps its failure unprocessed, because the corrected file left it out.
     #[serde(skip_serializing_if = "std::ops::Not::not", default)]
     pub left_out: bool,
 }
@@ -182,7 +182,7 @@ fn source_error(error: PortError) -> InputError {
     }
 }
 
-/// What a message about an item that is not UTF-8 says about the charset of the job's file.
+/// The hint about the charset of the job's file, for an item that is not UTF-8.
 pub fn charset_hint(source: &Source) -> CharsetHint {
     match source {
         Source::File(_) | Source::Packed { packing: Packing::Text { charset: None, .. }, .. } => CharsetHint::Likely,

@@ -98,7 +98,7 @@ struct AttemptOutputs {
     after: u64,
     /// Everything up to this row has been read or returned.
     read_to: u64,
-    /// Whether nothing is left to read.
+    /// True if nothing is left to read.
     is_read: bool,
 }
 

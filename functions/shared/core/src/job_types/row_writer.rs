@@ -23,7 +23,7 @@ pub(super) struct RowParams<'a> {
     pub default_format: Format,
     /// The columns if the param `columns` is missing; `None` if they are unknown.
     pub default_columns: Option<Vec<String>>,
-    /// What the header of a CSV file calls a column, if that is not its name. Not used for the param `columns`.
+    /// Names in the header of a CSV file that differ from those of the columns. Not used for the param `columns`.
     pub own_names: HashMap<String, String>,
 }
 
@@ -32,9 +32,9 @@ pub(super) struct RowWriter {
     format: Format,
     /// The columns in their order; `None` means all fields of each row.
     columns: Option<Vec<String>>,
-    /// What the header of a CSV file calls a column, if that is not its name.
+    /// Names in the header of a CSV file that differ from those of the columns.
     own_names: HashMap<String, String>,
-    /// Whether cells that a spreadsheet would run as formulas are escaped.
+    /// True if cells that a spreadsheet would run as formulas are escaped.
     escape_formulas: bool,
 }
 

@@ -71,8 +71,8 @@ const STEPS_MAX: usize = 1_000;
 
 /// A row may grow to so many times the largest record of a file.
 const ROW_GROWTH_MAX: u64 = 4;
-/// What the header of the input calls the columns that were given a name, as far as no step gives one of these names to a
-/// column itself.
+/// The names of the input's header for the columns that were given a name, as far as no step gives one of these names
+/// to a column itself.
 fn own_names(spec: &Spec, steps: &[Step]) -> HashMap<String, String> {
     let is_given = |name: &String| steps.iter().any(|step| step.target() == Some(name));
     let names = spec.head.columns.iter().zip(spec.head.own_header());

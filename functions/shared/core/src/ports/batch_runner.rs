@@ -34,7 +34,7 @@ pub enum BatchEnd {
     /// The processor answered.
     Answered {
         items: Vec<Item>,
-        /// What the processor answered: one result for each item, unless the processor is wrong.
+        /// The processor's answer: one result for each item, unless the processor is wrong.
         results: Vec<ItemResult>,
     },
     /// The processor holds its thread for longer than the item timeout, without an await and without beginning another
@@ -45,7 +45,7 @@ pub enum BatchEnd {
     },
 }
 
-/// How the items of a batch are handed to the processor.
+/// The call by which the processor gets the items of a batch.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum BatchCall {
     Together,
@@ -58,9 +58,8 @@ pub enum BatchCall {
 pub struct ItemBatch {
     pub processor: Arc<dyn ItemProcessor>,
     pub items: Vec<Item>,
-    /// How they are handed over.
     pub call: BatchCall,
-    /// How many bytes their outputs may have together. An item beyond that fails with
+    /// Maximum number of bytes of their outputs together. An item beyond that fails with
     /// [`OUTPUT_TOO_LARGE`](super::OUTPUT_TOO_LARGE), and its output is dropped at once. A job type with a `process_batch` of its own bounds its outputs itself.
     pub output_max_bytes: u64,
 }

@@ -40,7 +40,7 @@ pub struct ItemError {
     pub message: String,
     /// The column with the problem, if it is a single column.
     pub column: Option<String>,
-    /// Whether a retry can help.
+    /// True if a retry can help.
     pub transient: bool,
 }
 

@@ -1,4 +1,4 @@
-//! What a thread is at while it runs a batch: the item in progress, and the bytes that are left for outputs.
+//! The state of a thread that runs a batch: the item in progress, and the bytes that are left for outputs.
 
 use std::cell::{Cell, RefCell};
 use std::pin::Pin;

@@ -37,12 +37,12 @@ pub trait Connections: Send + Sync {
     /// `Unavailable`: a part may be left. It expires by itself.
     async fn close(&self, id: &ConnectionId) -> Result<(), PortError>;
 
-    /// How many connections the owner has, counted up to `most`. It includes every connection whose [`open`](Self::open) has
-    /// returned before the call.
+    /// Number of the owner's connections, counted up to `most`. It includes every connection whose [`open`](Self::open)
+    /// has returned before the call.
     async fn count(&self, owner: &Owner, most: usize, now: Timestamp) -> Result<usize, PortError>;
 }
 
-/// What the live connections watch.
+/// The jobs that the live connections watch.
 #[async_trait]
 pub trait Subscriptions: Send + Sync {
     /// Adds a subscription, unless the connection has `most` others. Idempotent. One write.
@@ -61,7 +61,7 @@ pub trait Subscriptions: Send + Sync {
     async fn watchers(&self, owner: &Owner, now: Timestamp) -> Result<Vec<Watcher>, PortError>;
 }
 
-/// Whether a subscription was added.
+/// The answer to a new subscription.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Subscribed {
     Yes,

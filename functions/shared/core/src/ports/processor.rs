@@ -26,7 +26,7 @@ pub trait JobType: Send + Sync {
         &[]
     }
 
-    /// Whether params of any name are accepted, because Rowmill does not interpret them. Default: no.
+    /// True if params of any name are accepted, because Rowmill does not interpret them. Default: no.
     fn takes_any_params(&self) -> bool {
         false
     }
@@ -106,7 +106,7 @@ pub trait ItemProcessor: Send + Sync {
         None
     }
 
-    /// How many bytes of memory the processor takes beyond a few times the size of the params: compiled schemas and the
+    /// Bytes of memory that the processor takes beyond a few times the size of the params: compiled schemas and the
     /// like. An estimate. A process keeps the processors of several jobs, up to a number of bytes. Default: 0.
     fn held_bytes(&self) -> usize {
         0
@@ -122,7 +122,8 @@ pub trait ItemProcessor: Send + Sync {
         CostClass::StoreBound
     }
 
-    /// How many items a batch has. Default: 256 [fast](CostClass::Fast) items, or [`concurrency`](Self::concurrency) others.
+    /// Number of items in a batch. Default: 256 [fast](CostClass::Fast) items, or [`concurrency`](Self::concurrency)
+    /// others.
     ///
     /// Between two batches a run checks its time limit and whether the job was stopped. A batch that is not finished at
     /// the time limit is repeated from its start. So choose small batches if items take long, and large batches if
@@ -149,7 +150,7 @@ pub trait ItemProcessor: Send + Sync {
 pub struct ParamsError {
     /// The field of the request, such as `params.key`.
     pub field: String,
-    /// What is wrong with it and what to do: the rest of the sentence that begins with the field's name.
+    /// The fault and its remedy: the rest of the sentence that begins with the field's name.
     pub message: String,
 }
 

@@ -23,7 +23,7 @@ pub struct RequestToCount {
     pub at: Timestamp,
 }
 
-/// Whether a request was counted, and how many were counted in its minute and its hour by then.
+/// The result of counting a request, and the counts of its minute and its hour by then.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Counted {
     /// It is among them.

@@ -94,7 +94,7 @@ pub enum TargetError {
     /// The target refuses this call permanently.
     #[error("the target refuses the call: {detail}")]
     Refused {
-        /// What happened, and what to do.
+        /// The event, and the remedy.
         detail: Cow<'static, str>,
     },
     #[error("the target's answer is invalid: {detail}")]

@@ -17,6 +17,6 @@ pub struct BadRecord {
     pub code: &'static str,
     /// The column with the problem, if it is a single column.
     pub column: Option<String>,
-    /// What is wrong and where, for the user.
+    /// The error and its place, for the user.
     pub message: String,
 }

@@ -11,7 +11,7 @@ pub enum Format {
     Jsonl,
 }
 
-/// What is needed to find and read the records of a file.
+/// The facts by which the records of a file are found and read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Dialect {

@@ -2,7 +2,7 @@
 
 use chardetng::{EncodingDetector, Iso2022JpDetection, Utf8Detection};
 
-/// How many bytes a guess looks at, from the first invalid byte's surroundings on. More bytes rarely change it.
+/// Number of bytes that a guess looks at, from the first invalid byte's surroundings on. More bytes rarely change it.
 const SAMPLE_BYTES: usize = 64 * 1024;
 
 /// Number of bytes before the first invalid one that are looked at.

@@ -55,7 +55,7 @@ pub(super) struct Reservation {
     page: u64,
 }
 
-/// What a column reserves memory for.
+/// The purpose of memory that a column reserves.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Purpose {
     Dictionary,

@@ -18,7 +18,7 @@ use crate::error::{DecodeError, Place, shortened};
 /// Size of the buffer for a row, in bytes; a row can be much longer. A multiple of 3, because pieces of base64 must be.
 const BUFFER_BYTES: usize = 48 * 1024;
 
-/// How a part of a row is assembled from a range of columns.
+/// Assembles a part of a row from a range of columns.
 pub(super) struct Node {
     columns: Range<usize>,
     shape: Shape,
@@ -121,7 +121,7 @@ impl Builder<'_> {
     }
 }
 
-/// Whether the repeated field of a list is the element itself, as older writers wrote it, or a group around the
+/// True if the repeated field of a list is the element itself, as older writers wrote it, not a group around the
 /// element. See the rules for lists in Parquet's LogicalTypes.md.
 fn is_element(repeated: &Type, list_name: &str) -> bool {
     if repeated.is_primitive() {
@@ -270,7 +270,7 @@ impl<'b, 'w, S: FnMut(Block<'_>) -> ControlFlow<()>> Rows<'b, 'w, S> {
     }
 }
 
-/// Whether the list with this repetition level has another element.
+/// True if the list with this repetition level has another element.
 fn has_next(column: &Column, rep: i16) -> Result<bool, DecodeError> {
     match column.rep_level() {
         next if next > rep => Err(contradiction()),

@@ -9,7 +9,7 @@ use super::xml::{Piece, SMALL_PART_MAX_BYTES, Xml, attribute};
 use crate::error::DecodeError;
 use crate::watch::Watch;
 
-/// What a number represents.
+/// The meaning of a number.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Meaning {
     Number,

@@ -11,7 +11,7 @@ use crate::watch::Watch;
 /// The sheets of a workbook, and the paths of its other parts.
 pub(super) struct Workbook {
     sheets: Vec<Sheet>,
-    /// Whether days are counted from 1904 (as on old Macs) and not from 1900.
+    /// True if days are counted from 1904 (as on old Macs), not from 1900.
     pub(super) from_1904: bool,
     /// Path of the styles.
     pub(super) styles: String,

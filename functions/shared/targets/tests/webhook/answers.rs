@@ -1,4 +1,4 @@
-//! How the answers of a service are interpreted.
+//! Interpretation of the answers of a service.
 
 use std::sync::Arc;
 use std::time::Duration;

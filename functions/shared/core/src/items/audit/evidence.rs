@@ -28,7 +28,7 @@ impl Evidence {
         &self.0
     }
 
-    /// Whether it is a link, as far as that can be told.
+    /// True if it is a link, as far as that can be told.
     pub(super) fn is_well_formed(&self) -> bool {
         self.0.len() == 64 && self.0.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
     }

@@ -1,4 +1,4 @@
-//! What a run output says of its chunk's items, without their texts.
+//! The contents of a run output about its chunk's items, without their texts.
 
 use serde::Deserialize;
 use serde::de::IgnoredAny;

@@ -50,7 +50,7 @@ struct ItemOutput<'a> {
     output: &'a RawValue,
 }
 
-/// What is wrong with an answer. Does not quote the answer.
+/// The fault of an answer. Does not quote the answer.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum BadAnswer {
     /// It exceeds [`ANSWER_MAX_BYTES`].

@@ -32,10 +32,10 @@ pub(super) struct Bisection {
     pending: Vec<Range<usize>>,
     /// The items on which the target failed in a call of their own.
     failed_alone: Vec<usize>,
-    /// Whether the target has answered any call.
+    /// True if the target has answered any call.
     answered: bool,
     last_failure: String,
-    /// Whether the target became unavailable, so that no more calls are made.
+    /// True if the target became unavailable, so that no more calls are made.
     unavailable: bool,
 }
 

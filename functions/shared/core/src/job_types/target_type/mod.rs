@@ -64,14 +64,14 @@ pub struct TargetType {
     target: Option<Arc<dyn Target>>,
 }
 
-/// How a target is called.
+/// The calls of a target.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct TargetCalls {
     /// Maximum number of items in a call.
     pub batch_items: usize,
     /// Maximum number of concurrent calls for one chunk.
     pub concurrency: usize,
-    /// Whether items have outputs.
+    /// True if items have outputs.
     pub outputs: bool,
 }
 
@@ -205,7 +205,7 @@ struct Caller<'a> {
     output_bytes: AtomicUsize,
 }
 
-/// How the items are divided into calls.
+/// The division of the items into calls.
 struct Batches {
     /// The range of the items in each call.
     ranges: Vec<Range<usize>>,
