@@ -1,7 +1,6 @@
 //! Times that must fit each other.
 
 use rowmill::template::Template;
-use rowmill_core::model::breaker::PROBE_TIMES;
 use rowmill_core::model::job::LEASE_MARGIN;
 use rowmill_settings::{VISIBILITY_TIMEOUTS, time_bounds};
 use serde_json::Value;
@@ -34,26 +33,7 @@ fn the_times_of_the_recovery_are_above_their_bounds() {
     time_bounds::check(|name| Some(default_of(&template, name))).unwrap();
     assert!(default_of(&template, "StaleSeconds") * 2 < default_of(&template, "DefaultDeadlineSeconds"));
     let longest = allowed(&template, "ProcessTimeoutSeconds").into_iter().max().unwrap();
-    let margin = LEASE_MARGIN.as_secs();
-    assert!(default_of(&template, "StopGraceSeconds") > longest + margin, "for every allowed limit");
-    let (limit, probe) = (100, 30);
-    let with_grace = |grace| {
-        time_bounds::check(|name| match name {
-            "ProcessTimeoutSeconds" => Some(limit),
-            "StopGraceSeconds" => Some(grace),
-            "BreakerProbeSeconds" => Some(probe),
-            _ => None,
-        })
-    };
-    let longest = u64::from(PROBE_TIMES) * probe - limit;
-    assert!(
-        with_grace(longest).is_err() && with_grace(longest - 1).is_ok(),
-        "a probe lasts as long as the breaker lets it"
-    );
-    assert!(
-        with_grace(limit + margin).is_err() && with_grace(limit + margin + 1).is_ok(),
-        "clocks may differ as much as beside a lease"
-    );
+    assert!(default_of(&template, "StopGraceSeconds") > longest + LEASE_MARGIN.as_secs(), "for every allowed limit");
 }
 
 #[test]

@@ -2,27 +2,27 @@
 //!
 //! `rowmill` checks them before it changes a stack, and each function that reads both times at its start.
 
+use rowmill_core::model::breaker::PROBE_TIMES;
+use rowmill_core::model::job::LEASE_MARGIN;
+
 /// The shortest `ProcessTimeoutSeconds` for production. A shorter one is for tests, whose stacks wait for recoveries.
 const SHORTEST_IN_PRODUCTION: u64 = 60;
 
-/// The difference of two clocks that the grace of a running chunk leaves room for: that of leases.
-const CLOCK_SKEW: u64 = 20;
-
 /// A parameter, how many times its value counts, the parameters and seconds whose sum that must be above, and what happens
 /// otherwise.
-type Bound = (&'static str, u64, &'static [&'static str], u64, &'static str);
+type Bound = (&'static str, u32, &'static [&'static str], u64, &'static str);
 
 const BOUNDS: [Bound; 4] = [
     ("StopGraceSeconds", 1, &[PROCESS], 0, "chunks that are running count as skipped"),
     ("StaleSeconds", 1, &[PROCESS], 0, "isolated chunks that are running are given up"),
     // The chunks of a probe are sent after the grace.
-    ("BreakerProbeSeconds", 10, &[PROCESS, "StopGraceSeconds"], 0, "another job takes over a probe that still runs"),
+    ("BreakerProbeSeconds", PROBE_TIMES, &[PROCESS, "StopGraceSeconds"], 0, "another job takes over a running probe"),
     ("SweepBackoffMaxSeconds", 1, &["StaleSeconds"], 0, "recoveries do not become rarer"),
 ];
 
 /// In a stack for tests, which has one clock, a shorter time only costs messages and runs.
 const BOUNDS_IN_PRODUCTION: [Bound; 4] = [
-    ("StopGraceSeconds", 1, &[PROCESS], CLOCK_SKEW, "chunks that are running count as skipped if clocks differ"),
+    ("StopGraceSeconds", 1, &[PROCESS], LEASE_MARGIN.as_secs(), "running chunks count as skipped if clocks differ"),
     ("StaleSeconds", 1, &["SplitTimeoutSeconds"], 0, "jobs that are being split are recovered"),
     ("StaleSeconds", 1, &["CompleteTimeoutSeconds"], 0, "jobs whose results are being composed are recovered"),
     ("StaleSeconds", 1, &["DeadLetterTimeoutSeconds"], 0, "jobs whose dead letter is being settled are recovered"),
@@ -45,7 +45,7 @@ pub fn check(seconds: impl Fn(&str) -> Option<u64>) -> Result<(), TooShort> {
     for (parameter, times, above, room, otherwise) in BOUNDS.into_iter().chain(in_production) {
         let limits: Option<Vec<u64>> = above.iter().map(|name| seconds(name)).collect();
         let (Some(value), Some(limits)) = (seconds(parameter), limits) else { continue };
-        let least = limits.iter().fold(room, |sum, limit| sum.saturating_add(*limit)) / times + 1;
+        let least = limits.iter().fold(room, |sum, limit| sum.saturating_add(*limit)) / u64::from(times) + 1;
         if value < least {
             let limits: Vec<String> = above.iter().zip(limits).map(|(name, limit)| format!("{name}={limit}")).collect();
             let beside = format!("beside {} it must be at least {least}, or {otherwise}", limits.join(" and "));
