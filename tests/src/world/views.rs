@@ -1,7 +1,7 @@
 //! The views of a job that a client gets.
 
 use rowmill_api::job::JobView;
-use rowmill_core::model::audit::AuditView;
+use rowmill_core::model::audit::AuditProof;
 use rowmill_core::model::ids::JobGuid;
 use rowmill_core::model::job::Job;
 use rowmill_core::model::job::states::Status;
@@ -38,7 +38,7 @@ impl World {
     }
 
     /// The audit of a job, in one page.
-    pub async fn audit(&self, job: JobGuid) -> AuditView {
+    pub async fn audit(&self, job: JobGuid) -> AuditProof {
         let audit = self.auditor.page(&self.job(job).await, None).await.expect("in-memory ports do not fail");
         assert!(audit.is_intact(), "the digest is that of the proof");
         audit

@@ -123,7 +123,14 @@ pub use words;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::job::StopCode;
+
+    words! {
+        /// Why a job was stopped.
+        StopCode {
+            /// The owner cancelled it.
+            Cancelled = "cancelled",
+        }
+    }
 
     #[test]
     fn an_unknown_value_is_kept_and_a_known_one_is_recognised() {
@@ -131,6 +138,7 @@ mod tests {
         assert_eq!(known, StopCode::Cancelled);
         let newer: Open<StopCode> = serde_json::from_str("\"out_of_moon\"").unwrap();
         assert_ne!(newer, StopCode::Cancelled);
+        assert_eq!(StopCode::parse("out_of_moon"), None);
         assert_eq!(serde_json::to_string(&newer).unwrap(), "\"out_of_moon\"");
     }
 }

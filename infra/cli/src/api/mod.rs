@@ -28,7 +28,7 @@ use rowmill_api::request::{AnnounceRequest, CreateJobRequest, PreviewRequest, Re
 use rowmill_api::results::ResultsView;
 use rowmill_api::routes::Operation;
 use rowmill_api::upload::UploadView;
-use rowmill_core::model::audit::AuditView;
+use rowmill_core::model::audit::AuditProof;
 use rowmill_core::model::ids::{FileGuid, JobGuid};
 use rowmill_core::model::job::states::{JobOutcome, Status};
 use rowmill_core::model::run_output::FailedItem;
@@ -52,7 +52,7 @@ pub type Upload = Shown<UploadView>;
 /// A dead letter as the API sent it.
 pub type DeadLetter = Shown<dead_letter::DeadLetter>;
 
-pub type Audit = Shown<AuditView>;
+pub type Audit = Shown<AuditProof>;
 
 /// Longest wait for a complete answer: a little more than the 30 s an HTTP API gives a function.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(35);

@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use rowmill_core::model::audit::{AuditVerdict, AuditView};
+use rowmill_core::model::audit::{AuditProof, AuditVerdict};
 
 use super::connection::JobRefArgs;
 use super::{CommandError, print_result};
@@ -37,7 +37,7 @@ pub async fn execute(args: AuditArgs) -> Result<ExitCode, CommandError> {
     Ok(if proof.finding.is_none() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-fn shown(proof: &AuditView) -> String {
+fn shown(proof: &AuditProof) -> String {
     let line = |name: &str, figures: String| vec![name.to_owned(), figures];
     let mut rows = vec![
         line("items", count(proof.item_count)),
@@ -86,7 +86,7 @@ mod tests {
             chunk: None,
         };
         let verdict = AuditVerdict::Refuted.into();
-        let text = shown(&AuditView { verdict, finding: Some(finding), tallies_expired: 1200, ..examples::audit() });
+        let text = shown(&AuditProof { verdict, finding: Some(finding), tallies_expired: 1200, ..examples::audit() });
         assert!(
             text.starts_with("Audit of attempt 1: refuted\ntally_differs: Tally 3 \\u{1b}[2J differs.\n\n"),
             "{text}"

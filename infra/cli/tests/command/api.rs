@@ -13,7 +13,7 @@ use rowmill_api::openapi::examples;
 use rowmill_api::problem::ProblemCode;
 use rowmill_api::routes::Body as _;
 use rowmill_api::upload::UploadView;
-use rowmill_core::model::audit::{AuditCode, AuditFinding, AuditVerdict, AuditView};
+use rowmill_core::model::audit::{AuditCode, AuditFinding, AuditProof, AuditVerdict};
 use rowmill_core::model::job::states::Status;
 use rowmill_core::model::run_output::FailedItem;
 use serde_json::{Value, json};
@@ -102,7 +102,7 @@ fn answer(connection: &TcpStream, job: &Value, sent: &Sender<Sent>) {
         ["GET", path] if path.starts_with("/bucket/") => return deliver(connection, path),
         ["GET", path] if path.ends_with("/audit") => {
             let verdict = AuditVerdict::Continues.into();
-            (200, to_json(&AuditView { verdict, next: Some("c".into()), ..examples::audit() }.sealed()))
+            (200, to_json(&AuditProof { verdict, next: Some("c".into()), ..examples::audit() }.sealed()))
         }
         ["GET", path] if path.contains("/audit?after=c") => (200, audit_of(job)),
         ["GET", path] if path.ends_with("/dead-letters") => {
@@ -126,9 +126,9 @@ fn audit_of(job: &Value) -> Value {
     let finding = AuditFinding { code, message, attempt: 1, tally: Some(3), chunk: None };
     let proof = match job["status"].as_str() {
         Some("failed") => {
-            AuditView { verdict: AuditVerdict::Refuted.into(), finding: Some(finding), ..examples::audit() }.sealed()
+            AuditProof { verdict: AuditVerdict::Refuted.into(), finding: Some(finding), ..examples::audit() }.sealed()
         }
-        Some("cancelled") => AuditView { items_failed: 7, ..examples::audit() },
+        Some("cancelled") => AuditProof { items_failed: 7, ..examples::audit() },
         _ => examples::audit(),
     };
     to_json(&proof)

@@ -6,7 +6,7 @@ use acceptance::world::World;
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use rowmill_core::items::audit::{AuditError, AuditLimits};
-use rowmill_core::model::audit::{AuditVerdict, AuditView};
+use rowmill_core::model::audit::{AuditProof, AuditVerdict};
 use rowmill_core::model::ids::JobGuid;
 use rowmill_core::ports::Jobs;
 use serde_json::{Value, json};
@@ -21,7 +21,7 @@ fn world_of_small_pages() -> World {
     world
 }
 
-async fn page(world: &World, job: JobGuid, after: Option<&str>) -> Result<AuditView, AuditError> {
+async fn page(world: &World, job: JobGuid, after: Option<&str>) -> Result<AuditProof, AuditError> {
     world.auditor.page(&world.jobs.job(job).await.unwrap(), after).await
 }
 

@@ -6,7 +6,7 @@ mod damage;
 use std::time::Duration;
 
 use acceptance::world::World;
-use rowmill_core::model::audit::{AuditVerdict, AuditView};
+use rowmill_core::model::audit::{AuditProof, AuditVerdict};
 use rowmill_core::model::ids::JobGuid;
 use rowmill_core::model::job::states::Status;
 use rowmill_core::ports::Tallies;
@@ -45,7 +45,7 @@ async fn redriven(world: &World) -> JobGuid {
 }
 
 /// Fails unless the audit has this verdict, and the counts of the job as it is shown.
-async fn agrees(world: &World, job: JobGuid, verdict: AuditVerdict) -> AuditView {
+async fn agrees(world: &World, job: JobGuid, verdict: AuditVerdict) -> AuditProof {
     let (audit, shown) = (world.audit(job).await, world.show(job).await);
     assert_eq!((&audit.verdict, &audit.finding), (&verdict.into(), &None), "{audit:?}");
     let counts = (audit.items_succeeded, audit.items_failed, audit.items_skipped);

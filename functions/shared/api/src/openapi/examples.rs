@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
-use rowmill_core::model::audit::{AuditVerdict, AuditView};
+use rowmill_core::model::audit::{AuditProof, AuditVerdict};
 use rowmill_core::model::cost::Usage;
 use rowmill_core::model::dead_letter::DeadLetterKind;
 use rowmill_core::model::ids::{FileGuid, JobGuid};
@@ -64,7 +64,7 @@ examples! {
     SkippedItemPage => skipped_items(),
     ResultsView => results(),
     DeadLetterList => dead_letters(),
-    AuditView => audit(),
+    AuditProof => audit(),
     GatewayMessage => GatewayMessage { message: "Too Many Requests".into() },
     LiveTicketView => live_ticket(),
     OpenApiDocument => document(),
@@ -335,8 +335,8 @@ fn dead_letters() -> DeadLetterList {
 }
 
 /// The proof of the example's job.
-pub fn audit() -> AuditView {
-    let view = AuditView {
+pub fn audit() -> AuditProof {
+    let view = AuditProof {
         job_guid: JOB_GUID,
         attempt: 1,
         status: Status::Completed,

@@ -1,6 +1,6 @@
 //! Routes of what has come of a job.
 
-use rowmill_core::model::audit::AuditView;
+use rowmill_core::model::audit::AuditProof;
 
 use super::{Answer, Json, Operation, Parameter, Route, query};
 use crate::dead_letter::DeadLetterList;
@@ -53,7 +53,7 @@ routes! {
             "after", "The `next` of the answer before.",
             r#"{"type": "string", "pattern": "^[A-Za-z0-9_-]{1,1024}$"}"#,
         )],
-        answers: &[Answer::of::<AuditView>(200, "The proof, or what was found instead.")],
+        answers: &[Answer::of::<AuditProof>(200, "The proof, or what was found instead.")],
         problems: &[(400, InvalidQuery), (404, NotFound), (409, Changed)],
     }
 }

@@ -1,4 +1,6 @@
 //! The audit of a job: its counts, recomputed from what is stored.
+//!
+//! Its answer is a proof: a document with a canonical form, whose digest the client checks with the same code.
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -80,8 +82,9 @@ words! {
 
 /// The audit of a job, or of a part of it.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, ToSchema)]
+#[schema(as = AuditView)]
 #[serde(rename_all = "camelCase")]
-pub struct AuditView {
+pub struct AuditProof {
     /// The job's name.
     pub job_guid: JobGuid,
     /// The attempt that the job is in, or ended with.
@@ -151,7 +154,7 @@ pub struct AuditFinding {
     pub chunk: Option<u8>,
 }
 
-impl AuditView {
+impl AuditProof {
     /// The canonical form of the proof: the text whose SHA-256 is `digest`.
     ///
     /// UTF-8, each line ended by one line feed. `at`, `next` and the text of the finding are not part of it.
@@ -198,7 +201,7 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn proof() -> AuditView {
+    fn proof() -> AuditProof {
         let counts = json!({"itemCount": 11231, "itemsSucceeded": 11230, "itemsFailed": 1, "itemsSkipped": 0});
         let read = json!({"tallies": 1, "chunks": 23, "chunksCommitted": 23, "chunksSkipped": 0, "chunksOpen": 0,
                           "runOutputs": 1, "talliesExpired": 0});
@@ -207,7 +210,7 @@ mod tests {
         for more in [counts, read] {
             proof.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
         }
-        serde_json::from_value::<AuditView>(proof).unwrap().sealed()
+        serde_json::from_value::<AuditProof>(proof).unwrap().sealed()
     }
 
     #[test]
@@ -224,7 +227,7 @@ mod tests {
 
     #[test]
     fn an_altered_figure_breaks_the_digest() {
-        let altered: [fn(&mut AuditView); 6] = [
+        let altered: [fn(&mut AuditProof); 6] = [
             |proof| proof.items_failed += 1,
             |proof| proof.verdict = AuditVerdict::ProvedInPart.into(),
             |proof| proof.chunks_open = 1,

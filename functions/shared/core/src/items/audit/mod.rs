@@ -20,7 +20,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-use crate::model::audit::{AuditCode, AuditFinding, AuditVerdict, AuditView};
+use crate::model::audit::{AuditCode, AuditFinding, AuditProof, AuditVerdict};
 use crate::model::job::Job;
 use crate::model::tally::{ChunkAddress, Totals};
 use crate::ports::{Clock, JobStore, Objects, PortError};
@@ -110,7 +110,7 @@ impl<'a> Budget<'a> {
 
 impl Auditor {
     /// Audits this job, from its beginning or from the cursor of the page before.
-    pub async fn page(&self, job: &Job, after: Option<&str>) -> Result<AuditView, AuditError> {
+    pub async fn page(&self, job: &Job, after: Option<&str>) -> Result<AuditProof, AuditError> {
         let mut state = match after {
             None => AuditState::begin(job),
             Some(cursor) => AuditState::of_cursor(cursor, job)?,

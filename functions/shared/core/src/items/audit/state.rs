@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::evidence::Evidence;
 use super::{AuditError, Broken, found, names_all};
-use crate::model::audit::{AuditCode, AuditFinding, AuditVerdict, AuditView};
+use crate::model::audit::{AuditCode, AuditFinding, AuditProof, AuditVerdict};
 use crate::model::ids::JobGuid;
 use crate::model::job::Job;
 use crate::model::tally::{Counts, Totals};
@@ -197,11 +197,11 @@ impl AuditState {
         verdict: AuditVerdict,
         finding: Option<AuditFinding>,
         at: Timestamp,
-    ) -> AuditView {
+    ) -> AuditProof {
         let counts = self.merged();
         let open_items = if self.attempt == 1 { self.items.saturating_sub(self.counts.sum()) } else { 0 };
         let ReadSoFar { tallies, chunks, committed, skipped, open, run_outputs, expired } = self.read;
-        let view = AuditView {
+        let view = AuditProof {
             job_guid: job.job_guid,
             attempt: job.attempt,
             status: job.status(),
