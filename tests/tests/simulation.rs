@@ -23,7 +23,7 @@ fn twenty_thousand_seeds_hold() {
 }
 
 /// The corner cases that the seeds must reach; otherwise their success proves little.
-const CORNERS: [&str; 50] = [
+const CORNERS: [&str; 53] = [
     "Api: no slot",
     "Api: paused",
     "Api: resumed",
@@ -69,6 +69,9 @@ const CORNERS: [&str; 50] = [
     "redriven, completed by nothing",
     "resumed after a pause by the breaker",
     "update recognised after another write",
+    "slots given back by a paused job",
+    "slots taken again",
+    "slots taken after a wait",
     "sent on Items(High)",
     "sent on Items(Low)",
     "sent on Splits(High)",
@@ -88,7 +91,7 @@ fn a_seed_determines_the_whole_run() {
 
 /// The faults that can be built into the simulation, each with words of what a seed finds. The mutations of the code itself
 /// are in [`acceptance::mutations`]; they need a build of their own.
-const FAULTS: [(Broken, &str); 17] = [
+const FAULTS: [(Broken, &str); 18] = [
     (Broken::CommitWithoutCondition, ""),
     (Broken::JointCommitLooksAtOneMark, ""),
     (Broken::UpdateWithoutCondition, ""),
@@ -106,6 +109,7 @@ const FAULTS: [(Broken, &str); 17] = [
     (Broken::PriorityForgotten, "has High priority, and its message is sent on"),
     (Broken::TallySentEarly, "the tally that it waits for is not half done"),
     (Broken::NextTallyForgotten, "was never sent, although"),
+    (Broken::SlotsReturnedTwice, "slots are taken"),
 ];
 
 /// The seeds that failed on the way to this protocol, with what they found.

@@ -4,10 +4,12 @@ use jiff::Timestamp;
 use rowmill_core::in_memory::InMemoryJobStore;
 use rowmill_core::model::cost::Usage;
 use rowmill_core::model::ids::JobGuid;
-use rowmill_core::model::job::Job;
 use rowmill_core::model::job::states::Phase;
+use rowmill_core::model::job::{Job, SharedSlots};
 use rowmill_core::model::tally::{Commit, Tally};
-use rowmill_core::ports::{CommitAnswer, Jobs, PortError, Tallies, UpdateAnswer, Updates};
+use rowmill_core::ports::{
+    CommitAnswer, Completion, Completions, Jobs, PortError, Tallies, UpdateAnswer, Updates, WriteLost,
+};
 
 use super::gate_jobs::GatedJobs;
 
@@ -50,6 +52,8 @@ pub enum Broken {
     TallySentEarly,
     /// A run that makes a tally half done does not send the one that waits for it.
     NextTallyForgotten,
+    /// The end of an attempt gives all slots back, also those that its job gave back when it was paused.
+    SlotsReturnedTwice,
 }
 
 /// The row as an invocation of `process-items` takes it that lacks one of its checks.
@@ -94,6 +98,20 @@ pub(super) fn unbounded(broken: Broken, answer: UpdateAnswer) -> UpdateAnswer {
         }
         answer => answer,
     }
+}
+
+/// Ends an attempt as this store does.
+pub(super) async fn complete(
+    broken: Broken,
+    store: &InMemoryJobStore,
+    completion: &Completion,
+) -> Result<(), WriteLost> {
+    let job = completion.seen.job_guid;
+    let has_returned = store.job(job).await?.slots != SharedSlots::Held;
+    if broken == Broken::SlotsReturnedTwice && has_returned {
+        store.edit_job(job, |job| job.slots = SharedSlots::Held);
+    }
+    store.complete(completion).await
 }
 
 /// Commits as this store does.

@@ -121,6 +121,7 @@ gates!(Updates for GatedJobs {
                 if let UpdateAnswer::Written(now) = &answer {
                     written.get_or_init(|| now.revision);
                     self.invariants.paused(seen, now, self.hub.now());
+                    self.hub.check(self.invariants.slots_moved(seen, now));
                     if seen.breaker_pause().is_some() && next.resend_from.is_some() {
                         self.invariants.reach("resumed after a pause by the breaker");
                     }
@@ -130,7 +131,9 @@ gates!(Updates for GatedJobs {
                 }
                 Ok(super::broken::unbounded(self.broken, answer))
             };
-            let answer = self.hub.through(CallKind::Write, "update", what, effect).await;
+            let moves_slots = seen.has_shared_slots() != next.has_shared_slots();
+            let kind = if moves_slots { CallKind::Transaction } else { CallKind::Write };
+            let answer = self.hub.through(kind, "update", what, effect).await;
             match written.get() {
                 // The client of the store gives up waiting, and sends it again. Other writes may be between the two.
                 Some(revision) if answer.is_err() && revision % 2 == 0 => {
@@ -241,12 +244,18 @@ gates!(Attempts for GatedJobs {
 });
 
 gates!(Completions for GatedJobs {
-    Transaction complete(completion: &Completion) -> Result<(), WriteLost>,
-        [
-            "{}, {}, {}",
-            job_name(completion.seen.job_guid), completion.end.status().as_str(), completion.end.counts.brief()
-        ],
-        check |all, _answer| all.slots().and_then(|()| all.job_moved(completion.seen.job_guid));
+    {
+        async fn complete(&self, completion: &Completion) -> Result<(), WriteLost> {
+            let (job, end) = (completion.seen.job_guid, &completion.end);
+            let what = || format!("{}, {}, {}", job_name(job), end.status().as_str(), end.counts.brief());
+            let effect = async {
+                let answer = super::broken::complete(self.broken, &self.store, completion).await;
+                self.hub.check(self.invariants.slots().and_then(|()| self.invariants.job_moved(job)));
+                answer
+            };
+            self.hub.through(CallKind::Transaction, "complete", what, effect).await
+        }
+    }
 });
 
 gates!(DeadLetters for GatedJobs {

@@ -169,26 +169,31 @@ impl Invariants {
         self.slots()
     }
 
-    /// The slots taken equal the number of active jobs, and no ceiling is exceeded.
+    /// The slots taken equal those that the active jobs have, and no ceiling is exceeded. A paused job may have given those of its
+    /// type and of the system back.
     pub fn slots(&self) -> Checked {
         let mut active: BTreeMap<String, i64> = BTreeMap::new();
         let jobs = self.store.every_job();
         for job in &jobs {
-            let held = i64::from(!job.is_ended());
-            for scope in [format!("owner#{}", job.owner), format!("type#{}", job.job_type), "system".to_owned()] {
-                *active.entry(scope).or_default() += held;
+            let shared = job.has_shared_slots();
+            for (scope, held) in [
+                (format!("owner#{}", job.owner), !job.is_ended()),
+                (format!("type#{}", job.job_type), shared),
+                ("system".to_owned(), shared),
+            ] {
+                *active.entry(scope).or_default() += i64::from(held);
             }
         }
         for (scope, count) in active {
             let noted = self.store.active(&scope);
-            ensure(noted == count, || format!("{count} jobs of {scope} are active, but {noted} slots are taken"))?;
+            ensure(noted == count, || format!("{count} jobs of {scope} have a slot, but {noted} slots are taken"))?;
             let ceiling = match scope.split_once('#') {
                 Some(("owner", _)) => self.ceilings.owner,
                 Some((_, job_type)) => self.ceilings.of_type(self.type_limits.of(job_type)).job_type,
                 _ => self.ceilings.system,
             };
             ensure(count <= i64::from(ceiling), || {
-                format!("{count} jobs of {scope} are active, more than the ceiling of {ceiling}")
+                format!("{count} jobs of {scope} have a slot, more than the ceiling of {ceiling}")
             })?;
         }
         Ok(())

@@ -79,6 +79,19 @@ impl Invariants {
         }
     }
 
+    /// A job was updated. Its slots are moved with it.
+    pub fn slots_moved(&self, seen: &Job, next: &Job) -> Checked {
+        if seen.has_shared_slots() == next.has_shared_slots() {
+            return Ok(());
+        }
+        self.reach(match next.has_shared_slots() {
+            true if seen.awaits_slots() => "slots taken after a wait",
+            true => "slots taken again",
+            false => "slots given back by a paused job",
+        });
+        self.slots()
+    }
+
     /// A chunk is sent: no run from before the last pause is at work on it.
     pub fn runs_alone(&self, message: &ChunkMessage) -> Checked {
         let known = self.known();

@@ -42,6 +42,9 @@ pub const PATIENCE: Duration = Duration::from_secs(360);
 /// For how long a sweep continues with further jobs.
 pub const SWEEP_TIME: Duration = Duration::from_secs(45);
 
+/// The longest pause by an owner.
+pub const LONGEST_PAUSE: Duration = Duration::from_secs(1800);
+
 /// The longest time between two recoveries.
 pub const BACKOFF_MAX: Duration = Duration::from_secs(1200);
 

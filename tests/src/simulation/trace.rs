@@ -193,6 +193,7 @@ impl Brief for UpdateAnswer {
             Self::Written(job) => format!("written: {}", job.brief()),
             Self::WrittenBefore(job) => format!("written before: {}", job.brief()),
             Self::Refused(job) => format!("refused: {}", job.brief()),
+            Self::Full(full) => format!("{:?}", full.admission),
         }
     }
 }

@@ -37,7 +37,7 @@ use super::gate_objects::{GatedObjects, GatedUploads};
 use super::hub::Hub;
 use super::invariants::Invariants;
 use super::items::Simulated;
-use super::plan::{BACKOFF_MAX, GRACE, LEASE, MARGIN, PATIENCE, Plan, SWEEP_TIME, TIMEOUT, visibility};
+use super::plan::{BACKOFF_MAX, GRACE, LEASE, LONGEST_PAUSE, MARGIN, PATIENCE, Plan, SWEEP_TIME, TIMEOUT, visibility};
 use super::queues::{QueueLimits, QueueName, Queues};
 use super::trace::Trace;
 use crate::use_cases::{Limits, UseCases};
@@ -219,6 +219,7 @@ fn limits(plan: &Plan, broken: Broken) -> Limits {
             jobs_max: plan.sweep_jobs_max,
             time: SWEEP_TIME,
             tallies_max: plan.tallies_max,
+            longest_pause: LONGEST_PAUSE,
             backoff_max: BACKOFF_MAX,
             ..of_tests.sweep
         },

@@ -112,11 +112,22 @@ async fn redrives_and_inbox_files_wait_for_slots(stack: &LocalStack, job: &str) 
 
     stack.deliver_to("SplitJobFunctionName", false).await;
     let file = stack.upload("text/csv", rows(1)).await;
+    let resting = validate(stack, &file).await;
+    stack.act(&resting, "pause").await;
+    until("the paused job keeps its slots", async || {
+        stack.sweep().await;
+        stack.job_row(&resting).await.has("slots")
+    })
+    .await;
     let mut active = Vec::new();
     for _ in 0..TYPE_CEILING {
         active.push(validate(stack, &file).await);
     }
     refused(redrive(&json!({})), StatusCode::SERVICE_UNAVAILABLE, "job_type_full").await;
+    let waiting = stack.act(&resting, "resume").await;
+    assert_eq!((&waiting["status"], &waiting["stage"]), (&json!("paused"), &json!("waiting_for_slot")), "{waiting}");
+    stack.sweep().await;
+    assert_eq!(stack.job(&resting).await["stage"], "waiting_for_slot", "the type is full");
     drop_marked(stack, LATE, "id\n1\n", &json!({})).await;
     let refused = ["file not received yet", LATE];
     until("the file is not refused", async || stack.has_logged("receive-file", &refused)).await;
@@ -124,6 +135,7 @@ async fn redrives_and_inbox_files_wait_for_slots(stack: &LocalStack, job: &str) 
     for job in active {
         stack.ended(&job).await;
     }
+    assert_eq!(stack.ended_with_sweeps(&resting).await["itemsSucceeded"], 1);
 }
 
 async fn drop_marked(stack: &LocalStack, mark: &str, text: &str, request: &Value) {

@@ -21,6 +21,7 @@ mod previews;
 mod redrives;
 mod repeated_updates;
 mod results;
+mod slots;
 mod stops;
 mod sweeps;
 mod uploads;

@@ -17,6 +17,8 @@ rowmill_settings::settings! {
         pub jobs: JobRetention;
         /// Time after its stop at which the open chunks of a job are closed as skipped.
         pub stop: StopGrace;
+        /// The longest time for which an owner may pause a job; then the job is stopped.
+        pub longest_pause: Duration = Duration::from_secs(3 * 24 * 60 * 60), "LongestPauseSeconds";
         pub jobs_max: usize = 100;
         /// Time for which a sweep starts on further jobs. Shorter than an invocation, so that the last job is finished.
         pub time: Duration = TIMEOUT.saturating_sub(Duration::from_secs(15));

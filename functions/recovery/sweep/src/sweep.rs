@@ -6,6 +6,7 @@
 //! of life, doubles that time with every recovery, and recovers few tallies at once, beside those that others wait for.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use jiff::Timestamp;
 use rowmill_core::model::job::states::Status;
@@ -24,6 +25,9 @@ pub use crate::limits::SweepLimits;
 /// Number of times that a job is passed over because its chunks may still be queued behind others. After that it is
 /// recovered anyway.
 const QUEUED_LOOKS: u32 = 2;
+
+/// Time after which a job that waits for slots is tried again. It doubles with each try.
+const SLOT_WAIT: Duration = Duration::from_secs(45);
 
 /// Maximum number of tallies of a stopped job one sweep closes, so that other jobs get their turn.
 pub(crate) const TALLIES_CLOSED_MAX: usize = 2_000;
@@ -143,7 +147,7 @@ impl Sweeper {
             return self.end_stopped(&job, &counters, swept).await;
         }
         if job.is_paused() {
-            return self.look_at_paused(&job, &counters, swept).await;
+            return self.look_at_paused(job, &counters, swept).await;
         }
         if job.resend_from.is_some() {
             return self.look_at_resumed(&job, swept).await;
@@ -179,30 +183,62 @@ impl Sweeper {
     /// when it was paused, and the run that committed one of them may have died before the next step.
     async fn look_at_paused(
         &self,
-        job: &Job,
+        job: Job,
         counters: &Counters,
         swept: &mut Swept,
     ) -> Result<(Timestamp, u32), PortError> {
         if job.split.done {
-            self.steps.split_end.announce(job).await?;
+            self.steps.split_end.announce(&job).await?;
         }
         for tally in counters.open.iter().filter(|tally| tally.is_closed()) {
             self.steps.committer.close(job.job_guid, &job.owner, tally).await?;
         }
-        if job.breaker_pause().is_none() {
-            return Ok(self.later(job, self.clock.now()));
+        let now = self.clock.now();
+        let (grace, longest) = (self.limits.stop.grace, self.limits.longest_pause);
+        let has_rest = !counters.totals.is_complete();
+        let stop = |job: &Job| job.stop_long_pause(longest, now).filter(|_| has_rest);
+        let bound = |job: &Job| stop(job).or_else(|| job.return_slots(grace, now));
+        let job = update_job(&*self.jobs, &job, bound).await?.job();
+        if !job.is_paused() {
+            // A stop or a resume made the job due at once.
+            return Ok((now, 0));
         }
-        match self.breaker.look_at(job, accounted(counters)).await? {
-            Looked::Wait(at) => Ok((before_deadline(job, at, self.clock.now()), 0)),
+        if job.awaits_slots() {
+            return self.resume_awaiting(&job, swept).await;
+        }
+        if job.breaker_pause().is_none() {
+            let (at, recoveries) = self.later(&job, now);
+            let pause = if job.has_shared_slots() { grace } else { longest };
+            return Ok((job.paused_at.map_or(at, |began| at.min(began + pause)), recoveries));
+        }
+        match self.breaker.look_at(&job, accounted(counters)).await? {
+            Looked::Wait(at) => Ok((before_deadline(&job, at, self.clock.now()), 0)),
             Looked::Resumed(job) => {
                 tracing::info!(job.id = %job.job_guid, job.type_name = job.job_type, "job resumed by the breaker");
-                // If this fails, the job is due again when the claim is over, and its resume is then taken for a lost one.
-                self.splits.send(&[SplitMessage::of(&job)]).await?;
-                swept.messages += 1;
-                // The resume made the job due at once.
-                Ok((self.clock.now(), 0))
+                self.send_resumed(&job, swept).await
             }
         }
+    }
+
+    /// A job that was resumed when there were no slots for it is tried again, with growing pauses up to `StaleSeconds`.
+    async fn resume_awaiting(&self, job: &Job, swept: &mut Swept) -> Result<(Timestamp, u32), PortError> {
+        let (pauses, now) = (job.pauses, self.clock.now());
+        match update_job(&*self.jobs, job, |job| job.resume_awaiting(pauses, now)).await?.done() {
+            Ok(job) if !job.is_paused() => self.send_resumed(&job, swept).await,
+            _ => {
+                let doubled = SLOT_WAIT.saturating_mul(2_u32.saturating_pow(job.recoveries));
+                let wait = doubled.min(self.limits.recovery.stale).mul_f64(0.75 + self.entropy.fraction() / 2.0);
+                Ok((before_deadline(job, now + wait, now), job.recoveries.saturating_add(1)))
+            }
+        }
+    }
+
+    /// If this fails, the job is due again when the claim is over, and its resume is then taken for a lost one.
+    async fn send_resumed(&self, job: &Job, swept: &mut Swept) -> Result<(Timestamp, u32), PortError> {
+        self.splits.send(&[SplitMessage::of(job)]).await?;
+        swept.messages += 1;
+        // The resume made the job due at once.
+        Ok((self.clock.now(), 0))
     }
 
     /// A resumed job whose missing chunks are not all sent: `split-job` sends them, and notes each tally. If it has noted

@@ -28,6 +28,8 @@ words! {
         Processing = "processing",
         /// The job is paused.
         Paused = "paused",
+        /// The job was resumed, and waits until the limits of active jobs have room for it again.
+        WaitingForSlot = "waiting_for_slot",
         /// All items are accounted for. The results are being composed.
         Composing = "composing",
         /// The job is stopped and is ending.
@@ -44,14 +46,18 @@ words! {
         Owner = "owner",
         /// The breaker of its job type, because the target is down. It resumes the job by itself once the target is back.
         Breaker = "breaker",
+        /// The limits of active jobs, since the job was resumed. The job resumes by itself once they have room for it.
+        Limits = "limits",
     }
 }
 
 words! {
-    /// Why the breaker has paused a job.
+    /// Why a job is paused, if not by its owner.
     PauseCode {
         /// Too many chunks of the job type ended with transient errors, and so did a chunk of this job.
         TargetDown = "target_down",
+        /// The job gave its slots back while it was paused, and none are free.
+        NoSlot = "no_slot",
     }
 }
 
@@ -185,21 +191,21 @@ pub struct PauseView {
     /// Who has paused it.
     #[schema(value_type = PausedBy)]
     pub by: Open<PausedBy>,
-    /// Why, if the breaker has paused it; null for a pause by the owner.
+    /// Why, if not by the owner; null for a pause by the owner.
     pub reason: Option<PauseReason>,
-    /// When Rowmill looks next whether the job can continue, if the breaker has paused it. It may be tried then, or wait
-    /// until another job of its type has shown that the target is back.
+    /// When Rowmill looks next whether the job can continue, if it continues by itself. It may be tried then, or wait until
+    /// another job of its type has shown that the target is back, or has freed a slot.
     pub next_probe_at: Option<Timestamp>,
 }
 
-/// Why the breaker has paused a job.
+/// Why a job is paused, if not by its owner.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PauseReason {
     /// What happened, for a program.
     #[schema(value_type = PauseCode)]
     pub code: Open<PauseCode>,
-    /// What the target said, for a person: the error of the run that paused the job.
+    /// For a person: what the target said, which is the error of the run that paused the job; or that there is no slot.
     pub message: String,
     /// Since when the job is paused.
     pub since: Timestamp,

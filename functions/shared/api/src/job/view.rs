@@ -108,18 +108,27 @@ fn cost(job: &Job, counters: Option<&Counters>) -> Option<JobCost> {
 
 fn pause(job: &Job) -> Option<PauseView> {
     let Phase::Paused(by_breaker) = &job.phase else { return None };
-    let reason = by_breaker.as_ref().map(|pause| PauseReason {
-        code: PauseCode::TargetDown.into(),
-        message: format!("{} ({})", pause.message, pause.code),
-        since: pause.at,
-    });
-    let by = if reason.is_some() { PausedBy::Breaker } else { PausedBy::Owner };
+    let (by, reason) = match by_breaker {
+        Some(pause) => {
+            let message = format!("{} ({})", pause.message, pause.code);
+            (PausedBy::Breaker, Some(PauseReason { code: PauseCode::TargetDown.into(), message, since: pause.at }))
+        }
+        None if job.awaits_slots() => {
+            let message = "the limits of active jobs of its type or of the system are reached".to_owned();
+            let since = job.paused_at.unwrap_or(job.moved_at);
+            (PausedBy::Limits, Some(PauseReason { code: PauseCode::NoSlot.into(), message, since }))
+        }
+        None => (PausedBy::Owner, None),
+    };
     Some(PauseView { by: by.into(), next_probe_at: job.wake_at.filter(|_| reason.is_some()), reason })
 }
 
 fn paused(job: &Job, percent: u8) -> String {
     match job.breaker_pause() {
         Some(_) => format!("Job paused, {percent}% complete: its target is down. It continues by itself"),
+        None if job.awaits_slots() => {
+            format!("Job resumed, {percent}% complete: it waits for a slot. It continues by itself")
+        }
         None => format!("Job paused, {percent}% complete"),
     }
 }
@@ -141,6 +150,7 @@ fn stage(job: &Job, counters: Option<&Counters>) -> Stage {
         _ if job.split.done && counters.is_some_and(|all| all.counts().sum() == job.items_dispatched()) => {
             Stage::Composing
         }
+        Phase::Paused(_) if job.awaits_slots() => Stage::WaitingForSlot,
         Phase::Paused(_) => Stage::Paused,
         _ if !job.split.done => Stage::Splitting,
         _ if job.first_chunk_at.is_none() => Stage::Queued,

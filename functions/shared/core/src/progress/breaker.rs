@@ -148,6 +148,8 @@ impl BreakerSteps {
         let (pauses, now) = (job.pauses, self.clock.now());
         let resumed = update_job(&*self.jobs, job, |job| job.resume_by_breaker(pauses, now)).await?.done();
         Ok(match resumed {
+            // It waits for slots.
+            Ok(job) if job.is_paused() => Looked::Wait(now),
             Ok(job) => Looked::Resumed(Box::new(job)),
             // Its owner has resumed it.
             Err(job) if job.resend_from.is_some() => Looked::Resumed(job),

@@ -46,7 +46,8 @@ impl Updated {
     }
 }
 
-/// Carries out a transition of the present attempt of a job.
+/// Carries out a transition of the present attempt of a job. If it takes slots and there are none, the job
+/// [waits for them](Job::await_slots) instead, and that is the result.
 ///
 /// # Errors
 /// `NotFound` if the job is gone; `Unavailable`.
@@ -65,9 +66,14 @@ pub async fn update_job_ahead(
     ahead: Usage,
     transition: impl Fn(&Job) -> Option<Job> + Send + Sync,
 ) -> Result<Updated, PortError> {
-    let (mut seen, mut is_current) = (job.clone(), false);
+    let (mut seen, mut is_current, mut is_full) = (job.clone(), false, false);
+    let next_of = |seen: &Job, is_full: bool| {
+        let next = transition(seen).filter(|_| seen.attempt == job.attempt)?;
+        let is_refused = is_full && next.has_shared_slots() && !seen.has_shared_slots();
+        Some(if is_refused { seen.await_slots(&next) } else { next })
+    };
     for _ in 0..TRIES {
-        let next = match transition(&seen).filter(|_| seen.attempt == job.attempt) {
+        let next = match next_of(&seen, is_full) {
             Some(next) if next != seen => next,
             // The row in hand may be an old one.
             _ if !is_current => {
@@ -83,6 +89,7 @@ pub async fn update_job_ahead(
             UpdateAnswer::WrittenBefore(now) if now.attempt != job.attempt => return Ok(Updated::Refused(now)),
             UpdateAnswer::WrittenBefore(now) => return Ok(Updated::Before(now)),
             UpdateAnswer::Refused(now) => (seen, is_current) = (now, true),
+            UpdateAnswer::Full(_) => is_full = true,
         }
     }
     Err(PortError::unavailable("updating the job", "its row keeps changing"))

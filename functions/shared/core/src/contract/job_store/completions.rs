@@ -5,7 +5,7 @@ use futures::future::join_all;
 use super::fixtures::{ROOM, change, created, end, end_at, guid, leased, new_job, run, running, stop, usage};
 use crate::contract::at;
 use crate::model::job::states::{JobOutcome, Phase, Status};
-use crate::model::job::{End, Job, SplitState, StopCode};
+use crate::model::job::{End, Job, SharedSlots, SplitState, StopCode};
 use crate::model::results::Results;
 use crate::model::tally::Counts;
 use crate::ports::{Admission, Ceilings, Completion, CreateError, Created, JobStore, NewJob, WriteLost};
@@ -148,6 +148,24 @@ pub async fn a_job_that_was_paused_or_resumed_since_it_was_read_does_not_end(sto
     assert!(was_lost(&store.complete(&end(seen)).await));
     change(store, job, |job| job.resume(at(3))).await;
     assert!(was_lost(&store.complete(&end(paused)).await));
+}
+
+pub async fn a_job_without_shared_slots_gives_back_only_its_owners(store: &impl JobStore) {
+    let two = Ceilings { owner: 2, job_type: 2, system: 2 };
+    let create = async |number| store.create(&NewJob { ceilings: two, ..new_job(number, "me") }).await;
+    let job = running(store).await;
+    // The completion was prepared before the slots were given back.
+    let seen = change(store, job, |job| job.pause(at(2))).await;
+    let returned = change(store, job, |job| job.return_slots(Duration::ZERO, at(3))).await;
+    assert!(!returned.has_shared_slots());
+    store.complete(&end(seen.clone())).await.unwrap();
+    store.complete(&end(seen)).await.expect("its reply may be lost");
+    let ended = store.job(job).await.unwrap();
+    assert_eq!((ended.status(), ended.slots), (Status::Completed, SharedSlots::Held));
+    assert_eq!([create(2).await.unwrap(), create(3).await.unwrap()], [Created::New, Created::New]);
+    assert!(matches!(create(4).await, Err(CreateError::Full(full)) if full.admission == Admission::OwnerFull));
+    let of_other = store.create(&NewJob { ceilings: two, ..new_job(5, "other") }).await;
+    assert!(matches!(of_other, Err(CreateError::Full(full)) if full.admission == Admission::TypeFull));
 }
 
 pub async fn a_paused_job_can_complete(store: &impl JobStore) {

@@ -68,6 +68,8 @@ pub async fn job_store<S: JobStore>(make: impl AsyncFn() -> S) {
         updates::a_missing_job_is_not_updated,
         updates::one_of_ten_concurrent_updates_is_written,
         updates::ten_concurrent_transitions_take_effect_one_after_the_other,
+        updates::a_paused_job_gives_its_shared_slots_back_and_takes_them_again,
+        updates::shared_slots_are_given_back_once,
     );
     run_checks!(
         make,
@@ -124,6 +126,7 @@ pub async fn job_store<S: JobStore>(make: impl AsyncFn() -> S) {
         completions::one_of_ten_concurrent_completions_takes_effect,
         completions::a_job_that_was_paused_or_resumed_since_it_was_read_does_not_end,
         completions::a_paused_job_can_complete,
+        completions::a_job_without_shared_slots_gives_back_only_its_owners,
     );
     run_checks!(
         make,

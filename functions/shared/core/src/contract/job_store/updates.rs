@@ -1,13 +1,15 @@
+use std::time::Duration;
+
 use futures::future::join_all;
 
-use super::fixtures::{change, created, guid, new_job, run, stop};
+use super::fixtures::{change, created, ended, guid, new_job, run, stop};
 use crate::contract::at;
 use crate::model::breaker::BreakerPause;
 use crate::model::cost::Usage;
 use crate::model::job::states::Phase;
-use crate::model::job::{Job, Lease, SplitState, StopCode};
+use crate::model::job::{Job, Lease, SharedSlots, SplitState, StopCode};
 use crate::model::warnings;
-use crate::ports::{JobStore, PortError, UpdateAnswer};
+use crate::ports::{Admission, Ceilings, CreateError, Created, JobStore, NewJob, PortError, UpdateAnswer};
 use crate::progress::update::update_job;
 use crate::text::Position;
 
@@ -33,6 +35,7 @@ fn variant(job: &Job, picks: u32) -> Job {
         started_at: has(9).then(|| at(2)),
         split: SplitState { tallies: picks, dispatched: picks, cursor, done: has(10), at_end: has(11) },
         recoveries: picks % 3,
+        slots: [SharedSlots::Held, SharedSlots::Returned, SharedSlots::Awaited][picks as usize / 4 % 3],
         pauses: picks % 2,
         moved_at: at(i64::from(picks)),
         ..job.clone()
@@ -102,4 +105,47 @@ pub async fn ten_concurrent_transitions_take_effect_one_after_the_other(store: &
     assert!(updates.into_iter().all(|update| update.unwrap().done().is_ok()));
     let after = store.job(job).await.unwrap();
     assert_eq!((after.pauses, after.revision), (10, seen.revision + 10));
+}
+
+const ONE: Ceilings = Ceilings { owner: 3, job_type: 1, system: 1 };
+
+/// Creates this job, of a system that admits one.
+async fn create(store: &impl JobStore, number: u32) -> Result<Created, CreateError> {
+    store.create(&NewJob { ceilings: ONE, ..new_job(number, "me") }).await
+}
+
+fn is_full(created: &Result<Created, CreateError>) -> bool {
+    matches!(created, Err(CreateError::Full(full)) if full.admission == Admission::TypeFull)
+}
+
+pub async fn a_paused_job_gives_its_shared_slots_back_and_takes_them_again(store: &impl JobStore) {
+    create(store, 1).await.unwrap();
+    let paused = change(store, guid(1), |job| job.pause(at(2))).await;
+    let returned = change(store, guid(1), |job| job.return_slots(Duration::ZERO, at(3))).await;
+    assert_eq!((returned.slots, returned.revision), (SharedSlots::Returned, paused.revision + 1));
+    assert_eq!(store.job(guid(1)).await.unwrap(), returned);
+    assert_eq!(create(store, 2).await.unwrap(), Created::New);
+    let resumed = returned.resume(at(4)).expect("it is paused");
+    let answer = store.update(&returned, &resumed, Usage::NONE).await.unwrap();
+    assert!(matches!(answer, UpdateAnswer::Full(full) if full.admission == Admission::TypeFull));
+    assert_eq!(store.job(guid(1)).await.unwrap(), returned, "nothing is written");
+    let waiting = change(store, guid(1), |job| job.resume(at(5))).await;
+    assert!(waiting.awaits_slots() && waiting.wake_at == Some(at(5)));
+    ended(store, guid(2), 20).await;
+    let resumed = change(store, guid(1), |job| job.resume_awaiting(waiting.pauses, at(21))).await;
+    assert!(resumed.has_shared_slots() && !resumed.is_paused());
+    assert_eq!(store.job(guid(1)).await.unwrap(), resumed);
+    assert!(is_full(&create(store, 3).await), "it has its slots again");
+    ended(store, guid(1), 30).await;
+    assert_eq!(create(store, 3).await.unwrap(), Created::New);
+}
+
+pub async fn shared_slots_are_given_back_once(store: &impl JobStore) {
+    create(store, 1).await.unwrap();
+    let seen = change(store, guid(1), |job| job.pause(at(2))).await;
+    let next = seen.return_slots(Duration::ZERO, at(3)).expect("it is paused");
+    let now = written(store.update(&seen, &next, Usage::NONE).await);
+    assert_eq!(store.update(&seen, &next, Usage::NONE).await.unwrap(), UpdateAnswer::Refused(now));
+    assert_eq!(create(store, 2).await.unwrap(), Created::New);
+    assert!(is_full(&create(store, 3).await), "one was free");
 }

@@ -19,8 +19,9 @@ impl Completions for InMemoryJobStore {
         {
             return Err(WriteLost::Condition(Box::new(job.clone())));
         }
-        *job = Job { revision: job.revision + 1, ..completion.job() };
-        tables.slots.give_back(seen, completion.end.finished_at);
+        let seen = job.clone();
+        *job = Job { revision: seen.revision + 1, ..completion.job() };
+        tables.slots.give_back(&seen, completion.end.finished_at);
         Ok(())
     }
 }

@@ -2,7 +2,7 @@ use std::collections::{HashMap, VecDeque};
 
 use jiff::Timestamp;
 
-use crate::model::ids::Owner;
+use crate::model::ids::{JobGuid, Owner};
 use crate::model::job::Job;
 use crate::ports::{Admission, Ceilings, ENDS_KEPT, Full};
 
@@ -11,6 +11,8 @@ use crate::ports::{Admission, Ceilings, ENDS_KEPT, Full};
 pub struct Slots {
     active: HashMap<String, i64>,
     ends: HashMap<String, VecDeque<Timestamp>>,
+    /// The ceilings with which the attempts of the jobs began.
+    ceilings: HashMap<JobGuid, Ceilings>,
 }
 
 impl Slots {
@@ -24,12 +26,31 @@ impl Slots {
         match self.reached(&job.owner, &job.job_type, ceilings) {
             Some(full) => Err(full),
             None => {
-                for scope in scopes(&job.owner, &job.job_type) {
-                    *self.active.entry(scope).or_default() += 1;
-                }
+                self.ceilings.insert(job.job_guid, ceilings);
+                self.add(&scopes(&job.owner, &job.job_type));
                 Ok(())
             }
         }
+    }
+
+    /// Takes the shared slots of a job, or gives them back, if only one of the two rows has them.
+    pub fn follow(&mut self, seen: &Job, next: &Job) -> Result<(), Full> {
+        let [_, job_type, system] = scopes(&seen.owner, &seen.job_type);
+        match (seen.has_shared_slots(), next.has_shared_slots()) {
+            (false, true) => {
+                let ceilings = self.ceilings.get(&seen.job_guid).map(|began| Ceilings { owner: u32::MAX, ..*began });
+                let full = ceilings.and_then(|ceilings| self.reached(&seen.owner, &seen.job_type, ceilings));
+                full.map_or(Ok(()), Err)?;
+                self.add(&[job_type, system]);
+            }
+            (true, false) => self.remove(&[job_type, system], next.moved_at),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn add(&mut self, scopes: &[String]) {
+        scopes.iter().for_each(|scope| *self.active.entry(scope.clone()).or_default() += 1);
     }
 
     /// The first limit that has no slot left for this owner and type.
@@ -46,13 +67,18 @@ impl Slots {
         Some(Full { admission, recent_ends })
     }
 
-    /// Gives back the slots of a job that ends now.
+    /// Gives back the slots that a job has which ends now.
     pub fn give_back(&mut self, job: &Job, now: Timestamp) {
-        for scope in scopes(&job.owner, &job.job_type) {
+        let scopes = scopes(&job.owner, &job.job_type);
+        self.remove(if job.has_shared_slots() { &scopes } else { &scopes[..1] }, now);
+    }
+
+    fn remove(&mut self, scopes: &[String], now: Timestamp) {
+        for scope in scopes {
             let ends = self.ends.entry(scope.clone()).or_default();
             ends.push_front(now);
             ends.truncate(ENDS_KEPT);
-            *self.active.entry(scope).or_default() -= 1;
+            *self.active.entry(scope.clone()).or_default() -= 1;
         }
     }
 }

@@ -14,8 +14,11 @@ impl Updates for InMemoryJobStore {
         if job.revision != seen.revision {
             return Ok(UpdateAnswer::Refused(job.clone()));
         }
-        *job = Job { revision: job.revision + 1, ..next.clone() };
-        let written = job.clone();
+        let written = Job { revision: job.revision + 1, ..next.clone() };
+        if let Err(full) = tables.slots.follow(seen, next) {
+            return Ok(UpdateAnswer::Full(full));
+        }
+        *tables.job(seen.job_guid)? = written.clone();
         let Some(others) = tables.after_update.take() else { return Ok(UpdateAnswer::Written(written)) };
         let job = tables.job(seen.job_guid)?;
         others(job);

@@ -3,7 +3,7 @@
 use jiff::{SignedDuration, Timestamp};
 
 use super::states::{JobOutcome, Phase, Status};
-use super::{Job, SplitState, Stop};
+use super::{Job, SharedSlots, SplitState, Stop};
 use crate::model::cost::Usage;
 use crate::model::results::Results;
 use crate::model::tally::Counts;
@@ -79,6 +79,7 @@ impl Job {
             composing: None,
             paused_at: None,
             resend_from: None,
+            slots: SharedSlots::Held,
             completions: self.completions + 1,
             moved_at: end.finished_at,
             wake_at: None,

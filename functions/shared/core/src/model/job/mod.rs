@@ -9,6 +9,7 @@ mod job_tests;
 mod lease;
 mod pause;
 mod redrive;
+mod slots;
 mod split;
 pub mod states;
 mod status;
@@ -29,6 +30,7 @@ pub use end::{End, outcome};
 pub use lease::{LEASE_MARGIN, Lease};
 pub use pause::Resent;
 pub use redrive::Redrive;
+pub use slots::SharedSlots;
 pub use split::SplitState;
 pub use status::{Priority, StopCode};
 pub use stop::Stop;
@@ -96,6 +98,7 @@ pub struct Job {
     pub pauses: u32,
     /// The tally whose chunks are sent again since it was resumed; those of later ones are not yet. `None` if all are.
     pub resend_from: Option<u32>,
+    pub slots: SharedSlots,
 
     pub created_at: Timestamp,
     /// When a function first started to work on it.
@@ -146,6 +149,7 @@ impl Job {
             paused_at: None,
             pauses: 0,
             resend_from: None,
+            slots: SharedSlots::Held,
             created_at: spec.created_at,
             started_at: None,
             first_chunk_at: None,

@@ -2,8 +2,8 @@
 
 use jiff::Timestamp;
 
-use super::Job;
 use super::states::Phase;
+use super::{Job, SharedSlots};
 use crate::model::breaker::BreakerPause;
 
 impl Job {
@@ -12,12 +12,13 @@ impl Job {
         self.is_paused() || self.resend_from.is_some()
     }
 
-    /// Pauses it for its owner. A job that its owner has paused stays as it is.
+    /// Pauses it for its owner. A job that its owner has paused stays as it is. The sweep looks at once when it returns its
+    /// slots, and when it is paused for too long.
     pub fn pause(&self, now: Timestamp) -> Option<Self> {
         match &self.phase {
-            Phase::Paused(None) => Some(self.clone()),
-            // Also before its split begins. One that the breaker has paused is its owner's from then on.
-            Phase::Runnable | Phase::Paused(Some(_)) => Some(self.paused(None, now)),
+            Phase::Paused(None) if !self.awaits_slots() => Some(self.clone()),
+            // Also before its split begins. One that the breaker has paused, or that waits for slots, is its owner's from then on.
+            Phase::Runnable | Phase::Paused(_) => Some(Self { wake_at: Some(now), ..self.paused(None, now) }),
             // It is about to end.
             Phase::Stopping(_) | Phase::Ended(_) => None,
         }
@@ -40,13 +41,14 @@ impl Job {
             paused_at: self.paused_at.filter(|_| self.is_paused()).or(Some(now)),
             pauses: self.pauses + 1,
             resend_from: None,
+            slots: if self.awaits_slots() { SharedSlots::Returned } else { self.slots },
             moved_at: now,
             ..self.clone()
         }
     }
 
     /// Resumes it: it is due for the sweep at once, and all chunks of its counted tallies may have to be sent again, from
-    /// tally 0 on. `paused_at` stays until that begins.
+    /// tally 0 on. `paused_at` stays until that begins. It takes its shared slots again if it has returned them.
     pub fn resume(&self, now: Timestamp) -> Option<Self> {
         match &self.phase {
             // One that has not run does not become `running`, which would announce its start.
@@ -54,6 +56,7 @@ impl Job {
                 phase: Phase::Runnable,
                 pauses: self.pauses + 1,
                 resend_from: Some(0),
+                slots: SharedSlots::Held,
                 recoveries: 0,
                 moved_at: now,
                 wake_at: Some(now),

@@ -19,7 +19,8 @@ pub enum Phase {
     /// Nothing holds it back: it waits for a function to take it up, or runs.
     #[default]
     Runnable,
-    /// No chunk may begin until it is resumed. Paused by the breaker of its job type for this reason, else by its owner.
+    /// No chunk may begin until it is resumed. Paused by the breaker of its job type for this reason, else by its owner,
+    /// unless it was resumed and waits for slots.
     Paused(Option<BreakerPause>),
     /// The rest is skipped, then the attempt ends. The first stop of an attempt stays.
     Stopping(Stop),
@@ -79,7 +80,7 @@ impl Job {
     }
 
     pub const fn is_paused_by_owner(&self) -> bool {
-        matches!(self.phase, Phase::Paused(None))
+        matches!(self.phase, Phase::Paused(None)) && !self.awaits_slots()
     }
 
     /// Why the breaker of its job type has paused it, if it has.

@@ -9,8 +9,8 @@ words! {
         Waiting = "waiting",
         /// The job is being split, processed or completed.
         Running = "running",
-        /// The owner or the breaker of the job type has paused the job. Running chunks end, no other one begins until it is
-        /// resumed.
+        /// The owner or the breaker of the job type has paused the job, or it was resumed and waits for a slot. Running chunks
+        /// end, no other one begins until it is resumed.
         Paused = "paused",
         /// The owner has cancelled the job. Running work ends, queued work is skipped.
         Cancelling = "cancelling",
@@ -81,6 +81,8 @@ words! {
         Cancelled = "cancelled",
         /// The job's deadline passed.
         DeadlineExceeded = "deadline_exceeded",
+        /// The owner has paused the job for longer than a pause may last.
+        PausedTooLong = "paused_too_long",
         /// The job's deadline passed before any of its chunks began.
         CapacityExceeded = "capacity_exceeded",
         /// More items failed than the job's tolerance allows.

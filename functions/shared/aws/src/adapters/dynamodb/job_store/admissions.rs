@@ -166,7 +166,7 @@ impl DynamoDbJobStore {
     fn put_job(&self, new: &NewJob, shards: Shards, usage: Usage) -> Result<TransactWriteItem, PortError> {
         let mut item = job_item(DOING, &Job { usage, ..new.job.clone() })?;
         add_trace(&mut item, &new.job);
-        item.extend(shards.attributes());
+        item.extend(shards.attributes(new.ceilings));
         let put = Put::builder().table_name(&self.jobs_table).set_item(Some(item));
         let put = put.condition_expression("attribute_not_exists(jobId)").build();
         Ok(TransactWriteItem::builder().put(put.map_err(|error| PortError::invalid(DOING, error))?).build())

@@ -36,7 +36,7 @@ impl Attempts for DynamoDbJobStore {
         let usage = self.share(ahead);
         let mut backoff = Backoff::while_a_client_waits();
         for tries in 1..=TRIES {
-            let mut items = vec![self.move_to_attempt(seen, &next, shards, usage)?];
+            let mut items = vec![self.move_to_attempt(attempt, &next, shards, usage)?];
             items.extend(self.take_slots(REDRIVING, seen, attempt.ceilings, shards)?);
             let request = self.client.transact_write_items().set_transact_items(Some(items));
             match transact(REDRIVING, request, &mut backoff).await? {
@@ -86,13 +86,14 @@ impl DynamoDbJobStore {
 
     fn move_to_attempt(
         &self,
-        seen: &Job,
+        attempt: &NewAttempt,
         next: &Job,
         shards: Shards,
         usage: Usage,
     ) -> Result<TransactWriteItem, PortError> {
+        let seen = &attempt.seen;
         let mut difference = Difference::between(REDRIVING, seen, next)?;
-        for (name, shard) in shards.attributes() {
+        for (name, shard) in shards.attributes(attempt.ceilings) {
             difference.set(&name, shard);
         }
         let (change, mut values) = difference.written(usage);

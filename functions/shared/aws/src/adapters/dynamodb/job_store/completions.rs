@@ -17,7 +17,7 @@ const DOING: &str = "completing the job";
 
 /// Attributes of an attempt in progress only. They are removed even if the job as seen does not have it: the sweep may
 /// have claimed the job since, or its owner may have paused it and resumed it.
-const OF_ATTEMPT: [&str; 9] = [
+const OF_ATTEMPT: [&str; 10] = [
     "leaseHolder",
     "leaseUntil",
     "composing",
@@ -25,9 +25,13 @@ const OF_ATTEMPT: [&str; 9] = [
     "pausedAt",
     "breakerPause",
     "resendFrom",
+    SLOTS,
     "wakeShard",
     "wakeAt",
 ];
+
+/// The attribute of a job that has given its shared slots back.
+const SLOTS: &str = "slots";
 
 // A stop is set at most once per attempt, so its presence alone tells whether it is the one seen.
 const AS_SEEN: &str = "#status = :seen AND #attempt = :attempt AND attribute_not_exists(#stop)";
@@ -40,11 +44,15 @@ impl Completions for DynamoDbJobStore {
     async fn complete(&self, completion: &Completion) -> Result<(), WriteLost> {
         let seen = &completion.seen;
         // Written with the attempt that is seen: with another one, the condition does not hold.
-        let shards = Shards::of_row(&self.row(DOING, seen.job_guid, JOB_ROW).await?.ok_or(PortError::NotFound)?);
-        let slots = self.give_slots_back(DOING, seen, shards, completion.end.finished_at)?;
+        let row = self.row(DOING, seen.job_guid, JOB_ROW).await?.ok_or(PortError::NotFound)?;
+        let mut slots = self.give_slots_back(DOING, seen, Shards::of_row(&row), completion.end.finished_at)?;
+        let has_returned = row.contains_key(SLOTS);
+        if has_returned {
+            slots.truncate(1);
+        }
         let ahead = Usage::of_transaction(1 + slots.len() as u64);
         let share = self.share(ahead);
-        let mut items = vec![self.end_job(completion, share)?];
+        let mut items = vec![self.end_job(completion, has_returned, share)?];
         items.extend(slots);
         let request = self.client.transact_write_items().set_transact_items(Some(items));
         match transact(DOING, request, &mut Backoff::while_a_job_ends()).await? {
@@ -79,7 +87,12 @@ fn measure(completion: &Completion) {
 }
 
 impl DynamoDbJobStore {
-    fn end_job(&self, completion: &Completion, share: Usage) -> Result<TransactWriteItem, PortError> {
+    fn end_job(
+        &self,
+        completion: &Completion,
+        has_returned: bool,
+        share: Usage,
+    ) -> Result<TransactWriteItem, PortError> {
         let seen = &completion.seen;
         let mut difference = Difference::between(DOING, seen, &completion.job())?;
         difference.gone.extend(OF_ATTEMPT.map(str::to_owned));
@@ -91,7 +104,12 @@ impl DynamoDbJobStore {
             None if seen.is_untaken() => UNTAKEN,
             None => AS_SEEN,
         };
-        RowUpdate { table: &self.jobs_table, key: job_key(seen.job_guid), change: &change, condition }
+        // The sweep may give slots back, or a resume take them, since the row was read.
+        let condition = match has_returned {
+            true => format!("{condition} AND attribute_exists(#slots)"),
+            false => format!("{condition} AND attribute_not_exists(#slots)"),
+        };
+        RowUpdate { table: &self.jobs_table, key: job_key(seen.job_guid), change: &change, condition: &condition }
             .with(DOING, values)
     }
 }

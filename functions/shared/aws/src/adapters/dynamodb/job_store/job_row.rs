@@ -3,7 +3,7 @@ use rowmill_core::model::breaker::BreakerPause;
 use rowmill_core::model::cost::Usage;
 use rowmill_core::model::ids::{FileGuid, JobGuid, Owner, RunId};
 use rowmill_core::model::job::states::{JobOutcome, Phase, Status};
-use rowmill_core::model::job::{End, Job, Lease, Priority, Redrive, SplitState, Stop};
+use rowmill_core::model::job::{End, Job, Lease, Priority, Redrive, SharedSlots, SplitState, Stop};
 use rowmill_core::model::results::Results;
 use rowmill_core::model::tally::Counts;
 use rowmill_core::model::warnings::Warning;
@@ -72,6 +72,8 @@ struct JobRow {
     pauses: u32,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     resend_from: Option<u32>,
+    #[serde(default, skip_serializing_if = "is_held")]
+    slots: SharedSlots,
     #[serde(with = "attribute::millis")]
     created_at: Timestamp,
     #[serde(default, skip_serializing_if = "Option::is_none", with = "attribute::optional_millis")]
@@ -85,6 +87,10 @@ struct JobRow {
     #[serde(default, skip_serializing_if = "Option::is_none", with = "attribute::optional_millis")]
     wake_at: Option<Timestamp>,
     revision: u64,
+}
+
+fn is_held(slots: &SharedSlots) -> bool {
+    *slots == SharedSlots::Held
 }
 
 /// The attributes that the phase is stored as. Filters, indexes and the stream read them, so each is there on its own.
@@ -280,6 +286,7 @@ mod tests {
             paused_at: Some(at(10)),
             pauses: 8,
             resend_from: Some(9),
+            slots: SharedSlots::Awaited,
             created_at: at(1),
             started_at: Some(at(2)),
             first_chunk_at: Some(at(8)),
@@ -333,6 +340,7 @@ mod tests {
             paused_at: None,
             pauses: 0,
             resend_from: None,
+            slots: SharedSlots::Held,
             started_at: None,
             first_chunk_at: None,
             wake_at: None,

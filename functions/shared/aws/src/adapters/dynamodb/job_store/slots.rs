@@ -24,7 +24,8 @@ const SHARDS: u32 = 16;
 /// Maximum number of tries to admit a job, in shards that had room. If others took the slot each time, the limit is reached.
 pub const TRIES: usize = 8;
 
-/// Which rows of the counters a job has its slots in. They are stored in the job row, by the transaction that takes the slots.
+/// Which rows of the counters a job has its slots in. They are stored in the job row, by the transaction that takes the slots,
+/// with the ceilings of the attempt: a job that gave its slots back takes them again under those.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Shards {
     job_type: u32,
@@ -34,6 +35,10 @@ pub struct Shards {
 /// The attributes of the job row that hold the shards.
 const OF_TYPE: &str = "typeShard";
 const OF_SYSTEM: &str = "systemShard";
+
+/// The attributes of the job row that hold the ceilings.
+const TYPE_CEILING: &str = "typeCeiling";
+const SYSTEM_CEILING: &str = "systemCeiling";
 
 impl Shards {
     /// The shards to try first. They follow from the name of the job, so that a repeated request is the same.
@@ -46,19 +51,31 @@ impl Shards {
 
     /// The shards in a job row.
     pub fn of_row(row: &Item) -> Self {
-        let shard = |name: &str| row.get(name).and_then(|shard| shard.as_n().ok()?.parse().ok()).unwrap_or(0);
-        Self { job_type: shard(OF_TYPE), system: shard(OF_SYSTEM) }
+        Self { job_type: number_in(row, OF_TYPE).unwrap_or(0), system: number_in(row, OF_SYSTEM).unwrap_or(0) }
     }
 
-    /// The attributes that hold them.
-    pub fn attributes(self) -> [(String, AttributeValue); 2] {
-        [(OF_TYPE.to_owned(), number(self.job_type)), (OF_SYSTEM.to_owned(), number(self.system))]
+    /// The attributes that hold them, and the ceilings.
+    pub fn attributes(self, ceilings: Ceilings) -> [(String, AttributeValue); 4] {
+        let Ceilings { job_type, system, .. } = ceilings;
+        let numbers =
+            [(OF_TYPE, self.job_type), (OF_SYSTEM, self.system), (TYPE_CEILING, job_type), (SYSTEM_CEILING, system)];
+        numbers.map(|(name, value)| (name.to_owned(), number(value)))
     }
 
     /// The token of the transaction that creates a job in these shards: at most 36 characters.
     pub fn token(self, job: JobGuid) -> String {
         format!("{}{:02}{:02}", job.0.simple(), self.job_type, self.system)
     }
+}
+
+/// The ceilings in a job row. That of the owner is not needed again.
+pub fn ceilings_of_row(row: &Item) -> Ceilings {
+    let ceiling = |name| number_in(row, name).unwrap_or(u32::MAX);
+    Ceilings { owner: u32::MAX, job_type: ceiling(TYPE_CEILING), system: ceiling(SYSTEM_CEILING) }
+}
+
+fn number_in(row: &Item, name: &str) -> Option<u32> {
+    row.get(name)?.as_n().ok()?.parse().ok()
 }
 
 /// The name of a shard of a counter.
@@ -162,7 +179,7 @@ impl DynamoDbJobStore {
         scopes(job, shards).into_iter().zip(shares).map(take).collect()
     }
 
-    /// Gives the slots of a job back. It has no condition: a counter must never keep a job from ending.
+    /// Gives the slots of a job back, in the order of its scopes. It has no condition: a counter must never keep a job from ending.
     pub(super) fn give_slots_back(
         &self,
         doing: &'static str,
@@ -302,7 +319,9 @@ mod tests {
             ("system".into(), "type#import".into())
         );
         let stored = Shards { job_type: 3, system: 15 };
-        assert_eq!(Shards::of_row(&stored.attributes().into()), stored);
+        let ceilings = Ceilings { owner: u32::MAX, job_type: 100, system: 200 };
+        let row = stored.attributes(ceilings).into();
+        assert_eq!((Shards::of_row(&row), ceilings_of_row(&row)), (stored, ceilings));
         assert_eq!(stored.token(JobGuid(uuid::Uuid::nil())).len(), 36);
     }
 

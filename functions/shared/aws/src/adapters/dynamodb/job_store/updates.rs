@@ -2,17 +2,20 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use aws_sdk_dynamodb::types::AttributeValue;
+use aws_sdk_dynamodb::types::{AttributeValue, CancellationReason, TransactWriteItem};
 use rowmill_core::model::cost::Usage;
 use rowmill_core::model::job::{Job, Priority};
-use rowmill_core::ports::{PortError, UpdateAnswer, Updates};
+use rowmill_core::ports::{Ceilings, PortError, UpdateAnswer, Updates};
 
 use super::DynamoDbJobStore;
-use super::job_row::{JOB_ROW, job_item, job_of};
+use super::job_row::{JOB_ROW, job_item, job_key, job_of};
+use super::slots::{Shards, TRIES, ceilings_of_row};
 use super::usage_row::{add_usage, usage_values};
 use crate::adapters::dynamodb::attributes::{number, text};
+use crate::adapters::dynamodb::transact::{RowUpdate, Transacted, condition_failed, transact};
 use crate::adapters::dynamodb::write::{Update, Written};
 use crate::observe::metrics::{self, Metric};
+use crate::sdk::retry::Backoff;
 
 const DOING: &str = "updating the job";
 
@@ -26,6 +29,9 @@ const WRITES_KEPT: u64 = 4;
 #[async_trait]
 impl Updates for DynamoDbJobStore {
     async fn update(&self, seen: &Job, next: &Job, ahead: Usage) -> Result<UpdateAnswer, PortError> {
+        if seen.has_shared_slots() != next.has_shared_slots() {
+            return self.update_with_slots(seen, next, ahead).await;
+        }
         let share = self.share(Usage::of_row_writes(1) + ahead);
         // The SDK sends a request again whose reply it has not got: its condition fails then, but the token is in the row.
         let (place, token) = (format!("write{}", seen.revision % WRITES_KEPT), text(fastrand::u64(..)));
@@ -48,6 +54,71 @@ impl Updates for DynamoDbJobStore {
                 Ok(UpdateAnswer::Refused(job_of(DOING, row)?))
             }
         }
+    }
+}
+
+impl DynamoDbJobStore {
+    /// As `update`, in one transaction with the counters of the shared slots, which the job takes or gives back.
+    async fn update_with_slots(&self, seen: &Job, next: &Job, ahead: Usage) -> Result<UpdateAnswer, PortError> {
+        let row = self.row(DOING, seen.job_guid, JOB_ROW).await?.ok_or(PortError::NotFound)?;
+        let (mut shards, ceilings) = (Shards::of_row(&row), ceilings_of_row(&row));
+        let share = self.share(Usage::of_transaction(3) + ahead);
+        let (place, token) = (format!("write{}", seen.revision % WRITES_KEPT), text(fastrand::u64(..)));
+        let mut backoff = Backoff::while_a_client_waits();
+        for tries in 1..=TRIES {
+            let mut difference = Difference::between(DOING, seen, next)?;
+            difference.set(&place, token.clone());
+            let items = self.with_slots(difference, seen, next, (shards, ceilings), share)?;
+            let request = self.client.transact_write_items().set_transact_items(Some(items));
+            let reasons = match transact(DOING, request, &mut backoff).await? {
+                Transacted::Applied => {
+                    let (revision, usage) = (seen.revision + 1, next.usage + share);
+                    return Ok(UpdateAnswer::Written(Job { revision, usage, ..next.clone() }));
+                }
+                Transacted::Refused(reasons) => reasons,
+            };
+            if reasons.first().is_some_and(condition_failed) {
+                let row = self.row(DOING, seen.job_guid, JOB_ROW).await?.ok_or(PortError::NotFound)?;
+                if row.get(&place) == Some(&token) {
+                    return Ok(UpdateAnswer::WrittenBefore(job_of(DOING, row)?));
+                }
+                self.give_back(share, ahead);
+                return Ok(UpdateAnswer::Refused(job_of(DOING, row)?));
+            }
+            // In place of the owner's slot, which a job never gives back before its end.
+            let owners = CancellationReason::builder().build();
+            let of_slots: Vec<_> = [owners].into_iter().chain(reasons.into_iter().skip(1)).collect();
+            match self.other_shards(DOING, seen, ceilings, &of_slots, shards, tries == TRIES).await? {
+                Ok(others) => shards = others,
+                Err(full) => {
+                    self.give_back(share, ahead);
+                    return Ok(UpdateAnswer::Full(full));
+                }
+            }
+        }
+        Err(PortError::unavailable(DOING, "not admitted"))
+    }
+
+    /// The write of the row, then those of the counters of the type and of the system.
+    fn with_slots(
+        &self,
+        mut difference: Difference,
+        seen: &Job,
+        next: &Job,
+        (shards, ceilings): (Shards, Ceilings),
+        share: Usage,
+    ) -> Result<Vec<TransactWriteItem>, PortError> {
+        let slots = if next.has_shared_slots() {
+            shards.attributes(ceilings).into_iter().for_each(|(name, value)| difference.set(&name, value));
+            self.take_slots(DOING, seen, ceilings, shards)?
+        } else {
+            self.give_slots_back(DOING, seen, shards, next.moved_at)?
+        };
+        let (change, mut values) = difference.written(share);
+        values.push((":seen".to_owned(), number(seen.revision)));
+        let key = job_key(seen.job_guid);
+        let row = RowUpdate { table: &self.jobs_table, key, change: &change, condition: AS_SEEN };
+        Ok([row.with(DOING, values)?].into_iter().chain(slots.into_iter().skip(1)).collect())
     }
 }
 

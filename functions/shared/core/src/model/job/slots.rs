@@ -1,0 +1,77 @@
+//! The slots of an active job: one of its owner, and two that it shares with other owners: one of its type, one of the system.
+//!
+//! A job that is paused for long gives the shared ones back, so that others get them. Its owner's stays: a resume need not wait
+//! for the owner's own jobs.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use super::states::Phase;
+use super::{Job, Stop};
+
+/// State of the shared slots of an active job. The job has its owner's slot until it ends.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum SharedSlots {
+    #[default]
+    Held,
+    /// Given back by a paused job. They stay so if it is stopped or completes.
+    Returned,
+    /// As [`Returned`](Self::Returned), and it was resumed when there were none: the sweep resumes it when there are.
+    Awaited,
+}
+
+impl Job {
+    /// True if the counters of its type and of the system count it.
+    pub const fn has_shared_slots(&self) -> bool {
+        !self.is_ended() && matches!(self.slots, SharedSlots::Held)
+    }
+
+    /// True if it was resumed, and stays paused until shared slots are free.
+    pub const fn awaits_slots(&self) -> bool {
+        self.is_paused() && matches!(self.slots, SharedSlots::Awaited)
+    }
+
+    /// True if it has been paused for this long.
+    pub fn is_paused_for(&self, time: Duration, now: Timestamp) -> bool {
+        self.is_paused() && self.paused_at.is_some_and(|at| at + time <= now)
+    }
+
+    /// Gives its shared slots back once it has been paused for `grace`, in which its runs end. One that has none stays as it is.
+    pub fn return_slots(&self, grace: Duration, now: Timestamp) -> Option<Self> {
+        let slots = if self.has_shared_slots() { SharedSlots::Returned } else { self.slots };
+        let returned = Self { slots, moved_at: if slots == self.slots { self.moved_at } else { now }, ..self.clone() };
+        self.is_paused_for(grace, now).then_some(returned)
+    }
+
+    /// The job in place of `resumed`, for which no shared slots are free. Nothing but a slot keeps it from running then, so
+    /// neither its owner's pause nor the breaker's is left.
+    #[must_use]
+    pub fn await_slots(&self, resumed: &Self) -> Self {
+        if self.awaits_slots() {
+            return self.clone();
+        }
+        Self {
+            phase: Phase::Paused(None),
+            slots: SharedSlots::Awaited,
+            recoveries: 0,
+            moved_at: resumed.moved_at,
+            wake_at: resumed.wake_at,
+            ..self.clone()
+        }
+    }
+
+    /// Stops a job that its owner has paused for longer than this.
+    pub fn stop_long_pause(&self, longest: Duration, now: Timestamp) -> Option<Self> {
+        let is_too_long = self.is_paused_by_owner() && self.is_paused_for(longest, now);
+        self.stop(&Stop::paused_too_long(longest, now)).filter(|_| is_too_long)
+    }
+
+    /// Resumes a job that waits for shared slots, if nobody has paused or resumed it since `pauses` was read.
+    pub fn resume_awaiting(&self, pauses: u32, now: Timestamp) -> Option<Self> {
+        let is_same = self.pauses == pauses && self.awaits_slots();
+        self.resume(now).filter(|_| is_same)
+    }
+}
