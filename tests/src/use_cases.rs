@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use cancel_job::cancel::Canceller;
 use cancel_job::pause::Pauser;
+use cancel_job::retune::Retuner;
 use complete_job::complete::Completer;
 use complete_job::limits::CompleteLimits;
 use create_job::create::{CreateLimits, Creator};
@@ -150,6 +151,11 @@ impl UseCases {
 
     pub fn pauser(&self) -> Pauser {
         built(Pauser::new(&self.ports))
+    }
+
+    pub fn retuner(&self) -> Retuner {
+        let (deadlines, priorities) = (self.limits.create.deadlines, OwnerPriorities::default());
+        built(Retuner::new(&self.ports, deadlines, self.limits.jobs, priorities))
     }
 
     pub fn redriver(&self) -> Redriver {

@@ -6,7 +6,7 @@ use clap::{Parser, Subcommand};
 use rowmill::command::control::Control;
 use rowmill::command::{
     CommandError, audit, bench, block, control, dead_letters, export, gateway, job, jobs, login, open, preview,
-    redrive, results, run, top, upload, webhook_key,
+    redrive, results, retune, run, top, upload, webhook_key,
 };
 use rowmill::operate::{Deploy, Down, Status, Up};
 
@@ -39,6 +39,7 @@ enum Command {
     ///
     /// Exit codes: 0 if the job goes on, also if it was not paused; 1 if it has ended or is being stopped.
     Resume(control::ControlArgs),
+    Retune(retune::RetuneArgs),
     Redrive(redrive::RedriveArgs),
     DeadLetters(dead_letters::DeadLettersArgs),
     Audit(audit::AuditArgs),
@@ -71,6 +72,7 @@ async fn main() -> ExitCode {
         Command::Cancel(args) => control::execute(Control::Cancel, args).await,
         Command::Pause(args) => control::execute(Control::Pause, args).await,
         Command::Resume(args) => control::execute(Control::Resume, args).await,
+        Command::Retune(args) => retune::execute(args).await,
         Command::Redrive(args) => redrive::execute(args).await,
         Command::DeadLetters(args) => dead_letters::execute(args).await,
         Command::Audit(args) => audit::execute(args).await,

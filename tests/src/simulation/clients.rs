@@ -1,16 +1,19 @@
-//! The operations of clients on jobs: they create, cancel and redrive them.
+//! The operations of clients on jobs: they create, cancel, retune and redrive them.
 
 use std::sync::Arc;
 
+use cancel_job::retune::{RetuneError, RetuneRequest};
 use create_job::create::CreateJobError;
 use create_job::request::CreateJobRequest;
 use redrive_job::redrive::{RedriveJobError, RedriveRequest};
+use rowmill_api::request::Tolerance;
 use rowmill_core::model::ids::{FileGuid, JobGuid, Owner};
 use uuid::Uuid;
 
 use super::functions::Reply;
 use super::plan::{Operation, Planned, Redrive};
 use super::run::Run;
+use super::world::DEADLINE_SECONDS;
 
 impl Run {
     pub(super) fn create(&mut self, planned: Planned, job: usize) {
@@ -40,6 +43,26 @@ impl Run {
             match canceller.cancel(&owner, job).await {
                 Ok(_) => Reply::Done("cancelled".into()),
                 Err(cancel_job::cancel::CancelError::Port(error)) => Reply::Failed(error.to_string()),
+                Err(error) => Reply::Refused(error.to_string()),
+            }
+        });
+    }
+
+    pub(super) fn retune(&mut self, planned: Planned, job: usize) {
+        let Some((job, owner)) = self.job_of(job) else { return };
+        let rng = &mut self.adversary.rng;
+        let limits = RetuneRequest {
+            tolerance: rng.bool().then(|| Tolerance { percent: None, count: Some(rng.u64(0..8)), minimum_items: None }),
+            // Some have passed already.
+            deadline_seconds: Some([rng.u64(1..600), rng.u64(600..4000), DEADLINE_SECONDS][rng.usize(0..3)]),
+            ..RetuneRequest::default()
+        };
+        self.world.invariants.retunes(job, limits.tolerance.map(Into::into));
+        let retuner = Arc::clone(&self.world.retuner);
+        self.invoke_api(planned, async move {
+            match retuner.retune(&owner, job, &limits).await {
+                Ok(_) => Reply::Done("retuned".into()),
+                Err(RetuneError::Port(error)) => Reply::Failed(error.to_string()),
                 Err(error) => Reply::Refused(error.to_string()),
             }
         });

@@ -14,7 +14,8 @@ use rowmill_core::model::audit::AuditVerdict;
 use rowmill_core::model::dead_letter::DeadLetterKind;
 use rowmill_core::model::job::{Job, StopCode};
 use rowmill_core::model::results::Manifest;
-use rowmill_core::ports::{DeadLetters, JobStore, Jobs, Objects, PortError, Tallies};
+use rowmill_core::model::spec::Tolerance;
+use rowmill_core::ports::{DeadLetters, JobStore, Objects, PortError, Tallies};
 
 use super::checks::{Checked, ensure, now};
 use super::invariants::Invariants;
@@ -76,13 +77,13 @@ impl Invariants {
             format!("{} failed items are listed, but {} are counted", listed.len(), view.items_failed)
         })?;
         ensure(listed == expected, || format!("{listed:?} are listed as failed, but {expected:?} failed"))?;
-        let ends = record.ends.clone();
+        let (ends, tolerances) = (record.ends.clone(), record.tolerances.clone());
         drop(known);
         self.audited(job)?;
         self.results_tell(job, &expected, &ends)?;
-        let spec = now(self.store.spec(job.job_guid)).map_err(|error| error.to_string())?;
         let counts = end.counts;
-        let beyond = job.attempt == 1 && spec.tolerance.is_some_and(|tolerance| counts.exceed(&tolerance));
+        let exceeded = |tolerance: &Option<Tolerance>| tolerance.is_some_and(|tolerance| counts.exceed(&tolerance));
+        let beyond = job.attempt == 1 && tolerances.iter().all(exceeded);
         ensure(!beyond || job.is_stopped(), || format!("it completed with {counts:?}, beyond its tolerance"))?;
         self.reach(if job.attempt > 1 { format!("redriven, {how}") } else { how });
         Ok(())

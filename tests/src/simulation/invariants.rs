@@ -13,6 +13,7 @@ use rowmill_core::model::ids::{FileGuid, JobGuid};
 use rowmill_core::model::job::Priority;
 use rowmill_core::model::job_type_limits::JobTypeLimits;
 use rowmill_core::model::messages::ChunkMessage;
+use rowmill_core::model::spec::Tolerance;
 use rowmill_core::model::tally::{ChunkAddress, Tally};
 use rowmill_core::ports::{Ceilings, DeadLetters, Jobs, NewJob, Tallies};
 
@@ -167,6 +168,13 @@ impl Invariants {
         known.jobs.insert(new.job.job_guid, JobRecord::new(file, &new.job));
         drop(known);
         self.slots()
+    }
+
+    /// A client asks for this tolerance of a job; if it gets it, this may be at the moment when the job completes.
+    pub fn retunes(&self, job: JobGuid, tolerance: Option<Tolerance>) {
+        if let Some(record) = self.known().jobs.get_mut(&job) {
+            record.tolerances.extend(tolerance.map(Some));
+        }
     }
 
     /// The slots taken equal those that the active jobs have, and no ceiling is exceeded. A paused job may have given those of its

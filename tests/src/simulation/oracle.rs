@@ -7,6 +7,7 @@ use std::sync::Arc;
 use rowmill_core::items::input::RedriveItem;
 use rowmill_core::model::chunk_index::ChunkIndex;
 use rowmill_core::model::job::Job;
+use rowmill_core::model::spec::Tolerance;
 use rowmill_core::model::tally::{ChunkAddress, Counts, Mark};
 use rowmill_core::text::{Chunk, ChunkMode};
 
@@ -89,6 +90,8 @@ pub struct JobRecord {
     pub width: Option<u32>,
     /// Number of its tallies sent ahead.
     pub ahead: Option<u32>,
+    /// The tolerance that it was created with, and those that clients ask for later.
+    pub tolerances: Vec<Option<Tolerance>>,
     /// Its tallies, by attempt and number.
     pub tallies: BTreeMap<(u32, u32), TallyRecord>,
     /// The outcome of each row that is accounted for.
@@ -125,6 +128,7 @@ impl JobRecord {
             file,
             width: job.max_concurrency,
             ahead: job.tallies_ahead,
+            tolerances: vec![job.tolerance],
             tallies: BTreeMap::new(),
             ends: BTreeMap::new(),
             counts: Counts::default(),

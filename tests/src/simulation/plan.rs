@@ -64,6 +64,8 @@ pub enum Operation {
     /// Pauses it, and mostly resumes it later.
     Pause(usize),
     Resume(JobGuid),
+    /// Changes its tolerance, its deadline, or both.
+    Retune(usize),
     Redrive(usize, Redrive),
     /// Replaces or deletes its file.
     ReplaceFile(usize),
@@ -329,6 +331,9 @@ fn operations(rng: &mut fastrand::Rng, jobs: &[JobPlan]) -> Vec<Planned> {
         }
         if rng.u8(..) < 12 {
             plan(rng.u64(0..600), Operation::ReplaceFile(number), 0);
+        }
+        for _ in 0..[0, 0, 0, 0, 0, 0, 1, 3][rng.usize(0..8)] {
+            plan(rng.u64(0..1500), Operation::Retune(number), 2);
         }
     }
     for _ in 0..rng.u32(0..4) {

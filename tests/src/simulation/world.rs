@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use cancel_job::cancel::Canceller;
 use cancel_job::pause::Pauser;
+use cancel_job::retune::Retuner;
 use complete_job::complete::Completer;
 use complete_job::limits::CompleteLimits;
 use create_job::create::{CreateLimits, Creator};
@@ -43,7 +44,7 @@ use super::trace::Trace;
 use crate::use_cases::{Limits, UseCases};
 
 /// Three days, so that only jobs with a deadline of their own end by it.
-const DEADLINE_SECONDS: u64 = 3 * 86_400;
+pub const DEADLINE_SECONDS: u64 = 3 * 86_400;
 
 /// The whole pipeline, with the simulation between the functions and their ports.
 pub struct World {
@@ -64,6 +65,7 @@ pub struct World {
     pub canceller: Arc<Canceller>,
     /// `cancel-job`, for pausing and resuming.
     pub pauser: Arc<Pauser>,
+    pub retuner: Arc<Retuner>,
     pub redriver: Arc<Redriver>,
     pub splitter: Arc<Splitter>,
     pub completer: Arc<Completer>,
@@ -141,6 +143,7 @@ impl World {
             creator: Arc::new(Creator { owner_priorities: every_priority(), ..use_cases.creator() }),
             canceller: Arc::new(use_cases.canceller()),
             pauser: Arc::new(use_cases.pauser()),
+            retuner: Arc::new(use_cases.retuner()),
             redriver: Arc::new(use_cases.redriver()),
             splitter: Arc::new(use_cases.splitter()),
             completer: Arc::new(use_cases.completer()),

@@ -13,6 +13,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use cancel_job::cancel::Canceller;
 use cancel_job::pause::Pauser;
+use cancel_job::retune::{RetuneError, Retuner};
 use complete_job::complete::Completer;
 use create_job::create::{CreateJobError, Creator};
 use create_job::request::CreateJobRequest;
@@ -66,6 +67,8 @@ pub struct World {
     pub canceller: Canceller,
     /// `cancel-job`: pausing and resuming. It can crash.
     pub pauser: Pauser,
+    /// `cancel-job`: retuning. It can crash.
+    pub retuner: Retuner,
     pub redriver: Redriver,
     pub dead_letters: DeadLetters,
     pub sweeper: Sweeper,
@@ -122,6 +125,7 @@ impl World {
             auditor,
             canceller: api.canceller(),
             pauser: functions.pauser(),
+            retuner: functions.retuner(),
             redriver: functions.redriver(),
             splitter: functions.splitter(),
             processor: functions.processor(),
@@ -213,6 +217,15 @@ impl World {
 
     pub async fn resume(&self, job: JobGuid) -> Job {
         self.pauser.resume(&Self::owner(), job).await.expect("the job is active")
+    }
+
+    /// Gives a job the limits in the body of this request.
+    ///
+    /// # Errors
+    /// The errors of the use case.
+    pub async fn retune(&self, job: JobGuid, limits: Value) -> Result<Job, RetuneError> {
+        let limits = serde_json::from_value(limits).expect("a request");
+        self.retuner.retune(&Self::owner(), job, &limits).await
     }
 
     /// A time limit that leaves time for everything.

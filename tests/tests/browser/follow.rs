@@ -71,6 +71,18 @@ fn a_job_is_paused_and_resumed_on_the_page() {
         tab.job_is("running").await;
         tab.press("Pause").await;
         tab.job_is("paused").await;
+        tab.press("Change limits").await;
+        tab.write("Deadline in seconds", "1").await;
+        tab.press("Apply").await;
+        tab.sees("this deadline has passed").await;
+        tab.write("Deadline in seconds", "7200").await;
+        tab.write("Failed rows at most", "7").await;
+        tab.choose("Priority", "low").await;
+        tab.press("Apply").await;
+        tab.until("!document.querySelector('dialog[open]')").await;
+        tab.sees("7 failed rows").await;
+        let shown = stack.job(&job).await;
+        assert_eq!((&shown["priority"], &shown["tolerance"]["count"]), (&json!("low"), &json!(7)), "{shown}");
         tab.press("Resume").await;
         tab.job_is("completed").await;
         assert_eq!(figures(&tab).await[0], "30,000 of 30,000");

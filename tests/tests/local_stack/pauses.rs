@@ -1,8 +1,8 @@
 //! A job that is paused and resumed: it rests in between, and every row counts once.
 
 use acceptance::files;
-use acceptance::local_stack::refused;
-use reqwest::StatusCode;
+use acceptance::local_stack::{answer, refused};
+use reqwest::{Method, StatusCode};
 use serde_json::json;
 
 use crate::stack::on_the_stack;
@@ -49,6 +49,22 @@ fn a_paused_job_rests_and_a_resumed_one_counts_every_row_once() {
         assert!(again["version"].as_u64() >= paused["version"].as_u64());
         assert_eq!(stack.job_row(&job).await.number("pauses"), 1, "it changes nothing");
 
+        let limits = ["--tolerance-count", "9", "--deadline", "8h", "--priority", "low"];
+        let ran = stack.runs(&[&["retune", &job, "--json"][..], &limits[..]].concat()).await;
+        let retuned: serde_json::Value = serde_json::from_str(&ran.out).unwrap_or_else(|_| panic!("{ran:?}"));
+        assert_eq!((&retuned["priority"], &retuned["tolerance"]["count"]), (&json!("low"), &json!(9)), "{retuned}");
+        let row = stack.job_row(&job).await;
+        assert_eq!(row.number("deadlineAt"), row.number("createdAt") + 8 * 3_600_000);
+        let patch = |body| stack.call(Method::PATCH, &format!("/api/jobs/{job}")).json(&body);
+        let (status, same) = answer(patch(json!({ "priority": "low", "deadlineSeconds": 28_800 }))).await;
+        assert_eq!((status, &same["status"]), (StatusCode::OK, &json!("paused")), "{same}");
+        assert_eq!(stack.job_row(&job).await.number("revision"), row.number("revision"), "it changes nothing");
+        for empty in [json!({}), json!({ "tolerance": null }), json!({ "metadata": {} })] {
+            refused(patch(empty), StatusCode::BAD_REQUEST, "invalid_body").await;
+        }
+        let (problem, _) =
+            refused(patch(json!({ "deadlineSeconds": 1 })), StatusCode::BAD_REQUEST, "invalid_request").await;
+        assert_eq!(problem["field"], "deadlineSeconds");
         let ran = stack.runs(&["resume", &job, "--json"]).await;
         let resumed: serde_json::Value = serde_json::from_str(&ran.out).unwrap_or_else(|_| panic!("{ran:?}"));
         assert_eq!(resumed["status"], "running", "{resumed}");
@@ -67,6 +83,7 @@ fn a_paused_job_rests_and_a_resumed_one_counts_every_row_once() {
             let (problem, _) = refused(stack.post(&path(action)), StatusCode::CONFLICT, "job_ended").await;
             assert_eq!(problem["jobStatus"], "completed");
         }
+        refused(patch(json!({ "priority": "high" })), StatusCode::CONFLICT, "job_ended").await;
     });
 }
 

@@ -21,6 +21,7 @@ mod previews;
 mod redrives;
 mod repeated_updates;
 mod results;
+mod retunes;
 mod slots;
 mod stops;
 mod sweeps;

@@ -6,7 +6,7 @@ use create_job::create::CreateJobError;
 use rowmill_core::model::ids::{FileGuid, JobGuid, Owner};
 use rowmill_core::model::job::Priority;
 use rowmill_core::model::keys;
-use rowmill_core::model::owner_priorities::OwnerPriorities;
+use rowmill_core::model::owner_priorities::{OwnerPriorities, PriorityNotAllowed};
 use rowmill_core::ports::{Ceilings, Jobs};
 use serde_json::{Value, json};
 
@@ -47,7 +47,9 @@ async fn an_owner_may_use_a_priority_up_to_the_highest_that_is_allowed() {
             let text = refused.to_string();
             assert!(text.contains(&format!("may use priority `{}` at most", highest.as_str())), "{text}");
             assert!(text.contains(&format!("`priority` is `{}`", priority.as_str())), "{text}");
-            let CreateJobError::Priority { asked, highest: said } = refused else { panic!("{refused:?}") };
+            let CreateJobError::Priority(PriorityNotAllowed { asked, highest: said }) = refused else {
+                panic!("{refused:?}")
+            };
             assert_eq!((asked, said), (priority, highest));
         }
         assert_eq!(world.jobs.every_job().len(), allowed);

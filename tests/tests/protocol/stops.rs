@@ -258,6 +258,6 @@ async fn a_chunk_that_begins_while_the_job_is_stopped_for_lack_of_capacity_decid
     let (world, job) = split(1, 9).await;
     let seen = world.jobs.job(job).await.unwrap();
     change(&*world.jobs, job, |job| job.begin(world.clock.now())).await;
-    let stopped = stop_overdue(&*world.jobs, &seen, world.clock.now()).await.unwrap();
+    let stopped = stop_overdue(&*world.jobs, &seen, seen.deadline_at).await.unwrap();
     assert_eq!(stopped.done().unwrap().stopped_by().unwrap().code, StopCode::DeadlineExceeded);
 }

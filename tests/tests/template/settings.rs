@@ -9,8 +9,8 @@ use rowmill_core::model::breaker::BreakerLimits;
 use rowmill_core::model::owner_priorities;
 use rowmill_core::model::request_limits::RequestLimits;
 use rowmill_settings::{
-    ConnectionLimits, FileLimits, JobRetention, JobTargets, JobTypeSettings, Links, OwnerPrioritySettings, Setting,
-    SettingsGroup, SubscriptionLimits,
+    ConnectionLimits, Deadlines, FileLimits, JobRetention, JobTargets, JobTypeSettings, Links, OwnerPrioritySettings,
+    Setting, SettingsGroup, SubscriptionLimits,
 };
 use serde_json::{Value, json};
 
@@ -30,6 +30,7 @@ fn groups() -> BTreeMap<&'static str, Vec<Setting>> {
         group::<Access>(),
         group::<BreakerLimits>(),
         group::<ConnectionLimits>(),
+        group::<Deadlines>(),
         group::<FileLimits>(),
         group::<JobRetention>(),
         group::<JobTargets>(),

@@ -1,11 +1,12 @@
-//! `cancel-job`: cancels, pauses and resumes a job for its owner.
+//! `cancel-job`: cancels, pauses, resumes and retunes a job for its owner.
 //!
-//! Behind `POST /api/jobs/{jobGuid}/cancel`, `…/pause` and `…/resume`. [`cancel`] and [`pause`] are the use cases,
-//! [`handler`] maps the HTTP requests to them and their results to responses, [`mod@start`] builds the use cases.
+//! Behind `PATCH /api/jobs/{jobGuid}`, and `POST /api/jobs/{jobGuid}/cancel`, `…/pause` and `…/resume`. [`cancel`], [`pause`]
+//! and [`retune`] are the use cases, [`handler`] maps the HTTP requests to them and their results to responses, [`mod@start`] builds the use cases.
 
 pub mod cancel;
 pub mod handler;
 pub mod pause;
+pub mod retune;
 pub mod start;
 
 /// The function's name, in the template and in the table of routes.

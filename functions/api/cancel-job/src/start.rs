@@ -1,19 +1,26 @@
 //! Start-up: builds the use cases once, then serves requests.
 
 use rowmill_aws::host::serve;
+use rowmill_core::model::owner_priorities::OwnerPriorities;
 use rowmill_core::ports::BoxError;
 use rowmill_core::wiring::{Missing, Ports};
-use rowmill_settings::{JobRetention, SettingsGroup};
+use rowmill_settings::{Deadlines, JobRetention, OwnerPrioritySettings, SettingsGroup};
 
 use crate::NAME;
 use crate::cancel::Canceller;
 use crate::handler::{self, UseCases};
 use crate::pause::Pauser;
+use crate::retune::Retuner;
 
 pub async fn start() -> Result<(), BoxError> {
     let ports = rowmill_aws::start(NAME).await?.ports;
-    let canceller = Canceller::new(&ports, JobRetention::from_env()?)?;
-    let use_cases = UseCases { canceller, pauser: Pauser::new(&ports)? };
+    let jobs = JobRetention::from_env()?;
+    let priorities = OwnerPrioritySettings::from_env()?.priorities()?;
+    let use_cases = UseCases {
+        canceller: Canceller::new(&ports, jobs)?,
+        pauser: Pauser::new(&ports)?,
+        retuner: Retuner::new(&ports, Deadlines::from_env()?, jobs, priorities)?,
+    };
     serve::api(NAME, &ports, use_cases, handler::handle).await
 }
 
@@ -26,5 +33,17 @@ impl Canceller {
 impl Pauser {
     pub fn new(ports: &Ports) -> Result<Self, Missing> {
         Ok(Self { jobs: ports.jobs.get()?, splits: ports.splits.get()?, clock: ports.clock.get()? })
+    }
+}
+
+impl Retuner {
+    pub fn new(
+        ports: &Ports,
+        deadlines: Deadlines,
+        jobs: JobRetention,
+        owner_priorities: OwnerPriorities,
+    ) -> Result<Self, Missing> {
+        let (deadline_max, retention) = (deadlines.maximum_seconds, jobs.retention);
+        Ok(Self { jobs: ports.jobs.get()?, clock: ports.clock.get()?, deadline_max, retention, owner_priorities })
     }
 }

@@ -289,11 +289,9 @@ impl Creator {
 
     /// The priority of the job: the one in the request, or else `normal`, or less if that is all that the owner may use.
     pub(crate) fn priority(&self, owner: &Owner, request: &CreateJobRequest) -> Result<Priority, CreateJobError> {
-        let highest = self.owner_priorities.highest(owner);
         match request.priority {
-            None => Ok(Priority::default().at_most(highest)),
-            Some(asked) if asked.at_most(highest) == asked => Ok(asked),
-            Some(asked) => Err(CreateJobError::Priority { asked, highest }),
+            None => Ok(Priority::default().at_most(self.owner_priorities.highest(owner))),
+            Some(asked) => Ok(self.owner_priorities.allow(owner, asked)?),
         }
     }
 
@@ -348,7 +346,6 @@ impl Creator {
             limits: self.limits.chunks,
             scanner_version: SCANNER_VERSION,
             params: request.params.clone(),
-            tolerance: request.tolerance.map(Into::into),
             max_concurrency: request.max_concurrency,
             output: None,
             new_dataset_partitions: self.limits.new_dataset_partitions,
@@ -367,6 +364,12 @@ impl Creator {
         let job = Job::waiting(spec, deadline_at, deadline_at.min(now + self.limits.recovery.stale));
         let of_type = self.type_limits.of(&request.job_type);
         let tallies_ahead = tallies_ahead::of_job(&self.limits, of_type, priority, request);
-        Job { priority, tallies_ahead, metadata: request.metadata.clone(), ..job }
+        Job {
+            tolerance: request.tolerance.map(Into::into),
+            priority,
+            tallies_ahead,
+            metadata: request.metadata.clone(),
+            ..job
+        }
     }
 }

@@ -8,8 +8,8 @@ use crate::request::{CreateJobRequest, digest};
 /// The dedupe key of a job. `None` if it reads no object.
 ///
 /// It covers the bytes of the file (ETag and length), how they are read, and everything that the job does with them. So it
-/// has the whole spec except names and times: which upload has the bytes does not matter. The deadline stands in the request
-/// only. A setting that changes how files are cut changes the key too, which costs no more than a new job. The priority is no
+/// has the whole spec except names and times: which upload has the bytes does not matter. Deadline and tolerance stand
+/// in the request only. A setting that changes how files are cut changes the key too, which costs no more than a new job. The priority is no
 /// part of it: it says when a job is done, and changes nothing of what it does. A job that is found keeps its own.
 pub fn key(spec: &Spec, request: &CreateJobRequest) -> Option<String> {
     let Spec {
@@ -22,7 +22,6 @@ pub fn key(spec: &Spec, request: &CreateJobRequest) -> Option<String> {
         limits,
         scanner_version,
         params,
-        tolerance,
         max_concurrency,
         output,
         // Of importance only to a dataset that is not there yet.
@@ -42,7 +41,7 @@ pub fn key(spec: &Spec, request: &CreateJobRequest) -> Option<String> {
         "limits": limits,
         "scannerVersion": scanner_version,
         "params": params,
-        "tolerance": tolerance,
+        "tolerance": request.tolerance,
         "maxConcurrency": max_concurrency,
         "deadlineSeconds": request.deadline_seconds,
         "output": output,
@@ -53,10 +52,11 @@ pub fn key(spec: &Spec, request: &CreateJobRequest) -> Option<String> {
 mod tests {
     use super::*;
     use jiff::Timestamp;
+    use rowmill_api::request::Tolerance;
     use rowmill_core::fixtures;
     use rowmill_core::model::job::Priority;
     use rowmill_core::model::packing::Packing;
-    use rowmill_core::model::spec::{SourceFile, Tolerance};
+    use rowmill_core::model::spec::SourceFile;
 
     const GUID: &str = "00000000-0000-4000-8000-000000000009";
 
@@ -87,7 +87,6 @@ mod tests {
             change(&mut file);
             Source::File(file)
         };
-        let tolerance = Tolerance { percent: None, count: Some(1), minimum_items: None };
         let others = [
             with(&|other| other.job_type = "other".into()),
             with(&|other| other.source = source(&|file| file.etag = "other".into())),
@@ -97,13 +96,14 @@ mod tests {
             with(&|other| other.limits.max_items += 1),
             with(&|other| other.scanner_version += 1),
             with(&|other| other.params = json!({ "dryRun": true }).as_object().cloned().unwrap()),
-            with(&|other| other.tolerance = Some(tolerance)),
             with(&|other| other.max_concurrency = Some(7)),
         ];
         let mut keys: Vec<String> = others.iter().map(of).collect();
         keys.push(of(&spec));
         let deadline = CreateJobRequest { deadline_seconds: Some(60), ..CreateJobRequest::default() };
         keys.extend(key(&spec, &deadline));
+        let tolerance = Some(Tolerance { percent: None, count: Some(1), minimum_items: None });
+        keys.extend(key(&spec, &CreateJobRequest { tolerance, ..CreateJobRequest::default() }));
         let high = CreateJobRequest { priority: Some(Priority::High), ..CreateJobRequest::default() };
         assert_eq!(key(&spec, &high), key(&spec, &request), "the priority does not change what the job does");
         keys.sort();

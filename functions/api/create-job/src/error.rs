@@ -1,7 +1,7 @@
 //! The errors of the use case.
 
 use rowmill_core::model::ids::FileGuid;
-use rowmill_core::model::job::Priority;
+use rowmill_core::model::owner_priorities::PriorityNotAllowed;
 use rowmill_core::ports::processor::ParamsError;
 use rowmill_core::ports::{Full, PortError};
 use rowmill_core::text::HeadError;
@@ -44,17 +44,8 @@ pub enum CreateJobError {
     Packed(#[from] DecodeError),
     #[error(transparent)]
     Params(#[from] ParamsError),
-    #[error(
-        "The owner of the job may use priority `{}` at most, but `priority` is `{}`. Send a lower one or none, or ask the \
-         operator of this service.",
-        highest.as_str(),
-        asked.as_str()
-    )]
-    Priority {
-        asked: Priority,
-        /// The highest one that the owner may use.
-        highest: Priority,
-    },
+    #[error(transparent)]
+    Priority(#[from] PriorityNotAllowed),
     /// A limit of active jobs is reached.
     #[error("{}", .0.admission.advice())]
     Full(Full),

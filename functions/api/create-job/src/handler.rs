@@ -75,7 +75,7 @@ pub fn problem(error: CreateJobError, creator: &Creator) -> Problem {
         CreateJobError::Packed(packed) => {
             Problem::new(ProblemCode::UnreadableFile, detail).field("fileGuid").reason(packed.code())
         }
-        CreateJobError::Priority { .. } => Problem::new(ProblemCode::PriorityNotAllowed, detail).field("priority"),
+        CreateJobError::Priority(_) => Problem::new(ProblemCode::PriorityNotAllowed, detail).field("priority"),
         CreateJobError::KeyReused => Problem::new(ProblemCode::IdempotencyKeyReused, detail),
         CreateJobError::Full(full) => Problem::full(&full, creator.clock.now(), creator.limits.retry_after_max),
         CreateJobError::Port(error) => error.into(),

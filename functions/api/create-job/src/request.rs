@@ -1,7 +1,7 @@
 //! The body of a request: its limits, its checks and its fingerprint.
 
 pub use rowmill_api::request::CreateJobRequest;
-use rowmill_api::request::{IDEMPOTENCY_KEY_MAX_CHARS, ITEMS_MAX, MAX_CONCURRENCY_MAX, Tolerance};
+use rowmill_api::request::{IDEMPOTENCY_KEY_MAX_CHARS, ITEMS_MAX, MAX_CONCURRENCY_MAX};
 use rowmill_core::model::sha256::sha256_hex;
 use serde_json::{Map, Value, json};
 
@@ -119,21 +119,11 @@ pub fn check(request: &CreateJobRequest, maximum_deadline_seconds: u64) -> Resul
     if request.max_concurrency.is_some_and(|width| !(1..=MAX_CONCURRENCY_MAX).contains(&width)) {
         return error("maxConcurrency", format!("must be from 1 to {MAX_CONCURRENCY_MAX}."));
     }
-    if request.deadline_seconds.is_some_and(|seconds| !(1..=maximum_deadline_seconds).contains(&seconds)) {
-        return error("deadlineSeconds", format!("must be from 1 to {maximum_deadline_seconds}."));
-    }
     if request.items.as_ref().is_some_and(|items| !(1..=ITEMS_MAX).contains(&items.len())) {
         return error("items", format!("must have 1 to {ITEMS_MAX} items. Upload more of them as a file."));
     }
-    match request.tolerance {
-        Some(Tolerance { percent: Some(percent), .. }) if !(0.0..=100.0).contains(&percent) => {
-            error("tolerance.percent", "must be from 0 to 100.".into())
-        }
-        Some(Tolerance { percent: None, count: None, .. }) => {
-            error("tolerance", "must have a `percent` or a `count`.".into())
-        }
-        _ => Ok(()),
-    }
+    let limits = request.limits().check(maximum_deadline_seconds);
+    limits.map_err(|(field, message)| InvalidField::new(field, message))
 }
 
 /// Checks that the request names a file if it asks for the job that does the same.

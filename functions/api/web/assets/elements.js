@@ -90,3 +90,25 @@ export function announce(text) {
   const region = document.getElementById("announcements");
   if (region) setText(region, text);
 }
+
+/** Makes a field for one line of text. */
+export const text = (/** @type {Record<string, any>} */ props = {}) => () => h("input", { type: "text", autocomplete: "off", spellcheck: "false", ...props });
+
+/** Makes a list of options: values with texts. */
+export const select = (/** @type {string[][]} */ options) => () => h("select", {}, options.map(([value, text]) => h("option", { value, text })));
+
+/** The number that is written. */
+export const number = (/** @type {string} */ text) => (text.trim() === "" ? undefined : Number(text));
+
+/**
+ * Checks the fields of a form.
+ * @param {HTMLElement} form
+ * @throws {Error} if one is not what it must be
+ */
+export function checkFields(form) {
+  const invalid = /** @type {HTMLInputElement | null} */ (form.querySelector("input:invalid, textarea:invalid"));
+  if (!invalid) return;
+  invalid.focus();
+  const label = form.querySelector(`label[for="${invalid.id}"]`)?.textContent ?? "A field";
+  throw new Error(`${label}: ${invalid.validationMessage}`);
+}

@@ -1,9 +1,10 @@
 // One job: how far it is, how fast, what failed, and what can be done.
 
 import * as api from "./api.js";
-import { announce, h, setText, show } from "./elements.js";
+import { announce, checkFields, h, setText, show } from "./elements.js";
 import { ago, count, date, dollars, rate, span, until } from "./format.js";
 import { hasEnded, isNewer, Notice, processed, seconds, state, title } from "./job.js";
+import { JobLimits } from "./job-limits.js";
 import * as live from "./live.js";
 import { Meter } from "./rate.js";
 import "./failed-rows.js";
@@ -39,6 +40,16 @@ class JobPage extends HTMLElement {
   #resume = h("button", { type: "button", text: "Resume", hidden: true, on: { click: () => this.#change(this.#resume, "resume") } });
   #cancel = h("button", { type: "button", class: "danger", text: "Cancel job", hidden: true, on: { click: () => this.#confirm() } });
   #redrive = h("button", { type: "button", text: "Redrive failed rows", hidden: true, on: { click: () => this.redrive(null) } });
+  #retune = h("button", { type: "button", text: "Change limits", hidden: true, on: { click: () => this.#tuning.showModal() } });
+  #limits = new JobLimits("as it is", { deadlineSeconds: "Counted from the creation of the job or its last redrive" });
+  #refused = new Notice();
+  #apply = h("button", { type: "submit", class: "primary", text: "Apply" });
+  #tuning = h("dialog", { "aria-labelledby": "tuning" },
+    h("h2", { id: "tuning", text: "Change limits" }),
+    h("p", { text: "What is left empty stays as it is." }),
+    h("form", { novalidate: true, on: { submit: (/** @type {Event} */ event) => this.#applyLimits(event) } },
+      this.#limits, this.#refused,
+      h("div", { class: "actions" }, h("button", { type: "button", text: "Close", on: { click: () => this.#tuning.close() } }), this.#apply)));
   #facts = h("dl", { class: "facts" });
   #rows = h("failed-rows");
   #files = h("job-files");
@@ -63,7 +74,7 @@ class JobPage extends HTMLElement {
     document.title = "Job – Rowmill";
     this.replaceChildren(
       h("p", { class: "crumbs" }, h("a", { href: "#/", text: "Jobs" }), h("span", { "aria-hidden": "true", text: " / " }), h("code", { text: this.guid })),
-      h("div", { class: "title-line" }, this.#heading, this.#badge, h("div", { class: "actions" }, this.#redrive, this.#pause, this.#resume, this.#cancel)),
+      h("div", { class: "title-line" }, this.#heading, this.#badge, h("div", { class: "actions" }, this.#redrive, this.#retune, this.#pause, this.#resume, this.#cancel)),
       this.#notice,
       h("section", { class: "panel progress-panel", "aria-label": "Progress" },
         this.#message, this.#bar,
@@ -71,7 +82,7 @@ class JobPage extends HTMLElement {
         this.#plot),
       this.#error, this.#warnings, this.#files, this.#rows,
       h("section", { class: "panel" }, h("h2", { text: "Details" }), this.#facts),
-      this.#audit, this.#letters, this.#sure,
+      this.#audit, this.#letters, this.#sure, this.#tuning,
     );
     this.#sure.addEventListener("close", () => this.#sure.returnValue === "cancel" && this.#cancelJob());
     this.#following = live.follow({ jobGuid: this.guid }, (view) => this.#take(view), () => this.#load());
@@ -134,6 +145,7 @@ class JobPage extends HTMLElement {
     for (const [name, text] of Object.entries(figures)) setText(/** @type {Element} */ (this.#figures.get(name)), text);
     show(this.#pause, ["waiting", "running"].includes(job.status) && !["stopping", "composing"].includes(job.stage));
     show(this.#resume, job.status === "paused");
+    show(this.#retune, ["waiting", "running", "paused"].includes(job.status) && job.stage !== "stopping");
     show(this.#cancel, !ended && job.status !== "cancelling");
     show(this.#redrive, ended && job.itemsFailed > 0);
     this.#error.say(job.error ? `${job.error.message}${job.error.row ? ` (row ${count(job.error.row)})` : ""} – ${job.error.code}` : "");
@@ -172,7 +184,8 @@ class JobPage extends HTMLElement {
   #factsOf(job) {
     const notes = Object.entries(job.metadata ?? {}).map(([name, value]) => `${name}: ${typeof value === "string" ? value : JSON.stringify(value)}`);
     /** @type {[string, string][]} */
-    const facts = [["Type", job.jobType], ["Priority", job.priority ?? "normal"], ["Stage", job.stage], ["Created", date(job.createdAt)], ["Started", date(job.startedAt)],
+    const facts = [["Type", job.jobType], ["Priority", job.priority ?? "normal"],
+      ["Chunks at once", job.maxConcurrency ? count(job.maxConcurrency) : "as many as there are workers"], ["Tolerates", tolerated(job)], ["Stage", job.stage], ["Created", date(job.createdAt)], ["Started", date(job.startedAt)],
       ["First chunk", date(job.firstChunkAt)], ["Last progress", date(job.heartbeatAt)], ["Deadline", date(job.deadlineAt)], ["Ended", date(job.finishedAt)], ["Deleted", date(job.expiresAt)]];
     if (job.cost) facts.push(["AWS list price", `${dollars(job.cost.usd)} (${job.cost.priceRegion})`]);
     if (job.fileGuid) facts.push(["Upload", job.fileGuid]);
@@ -215,6 +228,18 @@ class JobPage extends HTMLElement {
     await this.#do(button, async () => this.#take(await api.post(`/api/jobs/${this.guid}/${how}`)));
   }
 
+  /** @param {Event} event */
+  async #applyLimits(event) {
+    event.preventDefault();
+    const applied = await this.#do(this.#apply, async () => {
+      checkFields(this.#limits);
+      this.#take(await (await api.call("PATCH", `/api/jobs/${this.guid}`, { json: this.#limits.request() })).json());
+    }, this.#refused);
+    if (!applied) return;
+    /** @type {HTMLFormElement} */ (event.target).reset();
+    this.#tuning.close();
+  }
+
   /**
    * Starts the next attempt.
    * @param {string | null} fileGuid the upload of a corrected file
@@ -226,20 +251,26 @@ class JobPage extends HTMLElement {
     });
   }
 
-  /** @param {HTMLButtonElement} button @param {() => Promise<void>} work */
-  async #do(button, work) {
+  /** @param {HTMLButtonElement} button @param {() => Promise<void>} work @param {Notice} notice says what went wrong */
+  async #do(button, work, notice = this.#notice) {
     button.disabled = true;
     try {
       await work();
-      this.#notice.say("");
+      notice.say("");
       return true;
     } catch (error) {
-      this.#notice.say(api.reason(error));
+      notice.say(api.reason(error));
       return false;
     } finally {
       button.disabled = false;
     }
   }
+}
+
+/** How many failed rows the job tolerates. @param {JobView} job */
+function tolerated({ tolerance }) {
+  const parts = [tolerance?.count != null && `${count(tolerance.count)} failed rows`, tolerance?.percent != null && `${tolerance.percent}% failed rows`];
+  return parts.filter(Boolean).join(", ") || "any number of failed rows";
 }
 
 /** Items per second since the job began; NaN after a redrive, as it is not known what the earlier attempts did. @param {JobView} job */

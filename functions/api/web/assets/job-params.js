@@ -1,6 +1,7 @@
 // What a job type is to do: the form of its params, and the request that follows from it.
 
-import { field, h, show } from "./elements.js";
+import { checkFields, field, h, number, select, show, text } from "./elements.js";
+import { JobLimits } from "./job-limits.js";
 
 /** Params of a type in the order of its form. `json` ones are written as JSON, `list` ones with commas. */
 const PARAMS = {
@@ -17,7 +18,6 @@ const list = (/** @type {string} */ text) => {
   return parts.length ? parts : undefined;
 };
 const one = (/** @type {string} */ text) => text.trim() || undefined;
-const number = (/** @type {string} */ text) => (text.trim() === "" ? undefined : Number(text));
 const json = (/** @type {string} */ text, /** @type {string} */ label) => {
   if (!text.trim()) return undefined;
   try {
@@ -26,8 +26,6 @@ const json = (/** @type {string} */ text, /** @type {string} */ label) => {
     throw new Error(`${label} is not JSON: ${/** @type {Error} */ (error).message}`);
   }
 };
-const select = (/** @type {string[][]} */ options) => () => h("select", {}, options.map(([value, text]) => h("option", { value, text })));
-const text = (/** @type {Record<string, any>} */ props = {}) => () => h("input", { type: "text", autocomplete: "off", spellcheck: "false", ...props });
 const area = (/** @type {string} */ placeholder) => () => h("textarea", { rows: 5, spellcheck: "false", placeholder });
 
 /** @type {Record<string, {label: string, hint?: string, control: () => any, read: (text: string, label: string) => any, name?: string}>} */
@@ -62,12 +60,7 @@ export class JobParams extends HTMLElement {
   #reading = h("details", { class: "more" });
   #columns = h("datalist", { id: "columns" });
   #dryRun = h("input", { type: "checkbox", id: "dry-run" });
-  /** @type {Record<string, HTMLInputElement>} */
-  #limits = {
-    count: text({ inputmode: "numeric", pattern: "[0-9]*" })(), percent: text({ inputmode: "decimal", pattern: "[0-9.]*" })(),
-    maxConcurrency: text({ inputmode: "numeric", pattern: "[0-9]*" })(), deadlineSeconds: text({ inputmode: "numeric", pattern: "[0-9]*" })(),
-    priority: select([["", "default"], ["high", "high"], ["normal", "normal"], ["low", "low"]])(),
-  };
+  #limits = new JobLimits("default", { maxConcurrency: "Empty: as many as there are workers", deadlineSeconds: "Empty: 4 hours" });
 
   /** @type {string[]} */
   #withoutFile = [];
@@ -84,16 +77,12 @@ export class JobParams extends HTMLElement {
     if (this.childElementCount > 0) return;
     const reading = READING.map((name) => this.#field(name).element);
     this.#reading.replaceChildren(h("summary", { text: "How the file is read" }), h("div", { class: "grid" }, reading));
-    const { count, percent, maxConcurrency, deadlineSeconds, priority } = this.#limits;
     this.replaceChildren(
       h("div", { class: "grid" }, field("Type", this.#type)), this.#params, this.#columns,
       h("datalist", { id: "charsets" }, ["utf-8", "windows-1252", "windows-1250", "utf-16le", "shift_jis", "gb18030"].map((value) => h("option", { value }))),
       this.#reading,
       h("details", { class: "more" }, h("summary", { text: "Limits and priority" }),
-        h("div", { class: "grid" },
-          field("Failed rows at most", count, "More stop the job"), field("Failed percent at most", percent, "More stop the job"),
-          field("Chunks at once", maxConcurrency, "Empty: as many as there are workers"), field("Deadline in seconds", deadlineSeconds, "Empty: 4 hours"),
-          field("Priority", priority, "A job of high priority does not wait behind others; one of low priority may wait")),
+        this.#limits,
         h("p", { class: "check" }, this.#dryRun, h("label", { for: "dry-run", text: "Only check the rows, change nothing" }))),
     );
     this.#type.addEventListener("change", () => this.#showType());
@@ -152,7 +141,7 @@ export class JobParams extends HTMLElement {
 
   /** Whether something is written. */
   get filled() {
-    const controls = [...[...this.#fields.values()].map(({ control }) => control), ...Object.values(this.#limits)];
+    const controls = [...[...this.#fields.values()].map(({ control }) => control), ...this.#limits.controls];
     return this.#dryRun.checked || controls.some((control) => control.value !== (control instanceof HTMLSelectElement ? control.options[0].value : ""));
   }
 
@@ -173,21 +162,8 @@ export class JobParams extends HTMLElement {
 
   /** The request that creates the job, without its file. @throws {Error} if a field is not what it must be */
   request() {
-    const invalid = /** @type {HTMLInputElement | null} */ (this.querySelector("input:invalid, textarea:invalid"));
-    if (invalid) {
-      invalid.focus();
-      const label = this.querySelector(`label[for="${invalid.id}"]`)?.textContent ?? "A field";
-      throw new Error(`${label}: ${invalid.validationMessage}`);
-    }
-    /** @type {Record<string, any>} */
-    const request = { jobType: this.jobType, params: this.params() };
-    const { count, percent, maxConcurrency, deadlineSeconds, priority } = this.#limits;
-    const tolerance = { count: number(count.value), percent: number(percent.value) };
-    if (tolerance.count !== undefined || tolerance.percent !== undefined) request.tolerance = tolerance;
-    if (maxConcurrency.value) request.maxConcurrency = number(maxConcurrency.value);
-    if (deadlineSeconds.value) request.deadlineSeconds = number(deadlineSeconds.value);
-    if (priority.value) request.priority = priority.value;
-    return request;
+    checkFields(this);
+    return { jobType: this.jobType, params: this.params(), ...this.#limits.request() };
   }
 }
 

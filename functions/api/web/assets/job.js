@@ -9,6 +9,8 @@ import { count } from "./format.js";
  * @property {string} jobType
  * @property {string | null} fileGuid
  * @property {string} [priority]
+ * @property {number | null} [maxConcurrency]
+ * @property {{count?: number | null, percent?: number | null} | null} [tolerance]
  * @property {"waiting" | "running" | "paused" | "cancelling" | "completed" | "failed" | "cancelled"} status
  * @property {"succeeded" | "partial" | "failed" | "empty" | null} outcome
  * @property {string} stage

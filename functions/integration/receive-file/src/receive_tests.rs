@@ -82,7 +82,7 @@ async fn job_notes_set_the_owner_and_the_request() {
     assert_eq!(job.deadline_at, job.created_at + Duration::from_secs(60));
     let spec = inbox.jobs.spec(job.job_guid).await.unwrap();
     assert_eq!((spec.params["delimiter"].as_str(), spec.max_concurrency), (Some("|"), Some(2)));
-    assert_eq!(spec.tolerance.unwrap().count, Some(3));
+    assert_eq!(job.tolerance.unwrap().count, Some(3));
 }
 
 #[tokio::test]

@@ -16,10 +16,9 @@ use rowmill_core::model::job::states::Status;
 use rowmill_core::model::job::{Job, Stop, StopCode};
 use rowmill_core::model::messages::CompletionMessage;
 use rowmill_core::model::results::{Manifest, Results};
-use rowmill_core::model::spec::Spec;
 use rowmill_core::model::tally::{Counts, Totals};
 use rowmill_core::ports::{Clock, Completion, Entropy, JobStore, PortError, Queue, WriteLost};
-use rowmill_core::progress::update::{release_lease, stop_attempt, take_lease, update_job_ahead};
+use rowmill_core::progress::update::{release_lease, stop_attempt, stop_exceeded, take_lease, update_job_ahead};
 
 use crate::compose::{Composer, Composition};
 use crate::limits::CompleteLimits;
@@ -151,7 +150,9 @@ impl Completer {
 
     async fn end(&self, job: Job, totals: &Totals, slot: InvocationSlot) -> Result<CompletionEnd, PortError> {
         let spec = self.jobs.spec(job.job_guid).await?;
-        let Some(job) = self.check_tolerance(job, &spec, totals).await? else { return Ok(CompletionEnd::NotOurs) };
+        // The run that committed the last failed item may have died before it checked.
+        let stopped = stop_exceeded(&*self.jobs, &job, totals.counts, self.clock.now()).await?;
+        let Some(job) = stopped else { return Ok(CompletionEnd::NotOurs) };
         let Some(mut job) = self.audit(job, totals).await? else { return Ok(CompletionEnd::NotOurs) };
         let counts = job.merged(totals.counts);
         // Each try has its own id: a write whose reply was lost may have named the files of an earlier try.
@@ -235,21 +236,6 @@ impl Completer {
         let key = results.manifest_key(completion.seen.job_guid);
         self.composer.objects.put(&key, "application/json", json.into(), None).await?;
         Ok(())
-    }
-
-    /// Stops the attempt if more items failed than the job tolerates: the run that committed the last of them may have died
-    /// before it checked.
-    async fn check_tolerance(&self, job: Job, spec: &Spec, totals: &Totals) -> Result<Option<Job>, PortError> {
-        if job.attempt > 1 || job.is_stopped() {
-            return Ok(Some(job));
-        }
-        match spec.tolerance.is_some_and(|tolerance| totals.counts.exceed(&tolerance)) {
-            true => {
-                let stop = Stop::tolerance_exceeded(totals.counts, self.clock.now());
-                stop_attempt(&*self.jobs, &job, &stop).await
-            }
-            false => Ok(Some(job)),
-        }
     }
 
     /// Adds everything up again: the tallies must sum to the totals, and the totals to the items dispatched. Otherwise the

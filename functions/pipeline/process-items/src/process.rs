@@ -17,7 +17,7 @@ use rowmill_core::model::tally::{Committed, Counts, Tally};
 use rowmill_core::ports::PortError;
 use rowmill_core::ports::processor::ItemError;
 use rowmill_core::progress::commit::committer::ChunkCommitter;
-use rowmill_core::progress::update::{stop_attempt, stop_overdue};
+use rowmill_core::progress::update::{stop_attempt, stop_exceeded, stop_overdue};
 
 use crate::invocation::Invocation;
 use crate::isolate;
@@ -250,15 +250,15 @@ impl ChunkProcessor {
     /// the tally of this commit. Other open tallies are counted when they close. A redrive is not checked: its items
     /// had failed before.
     async fn check_tolerance(&self, chunk: &OpenChunk<'_>, tally: &Tally) -> Result<(), PortError> {
-        let tolerance = chunk.prepared.as_ref().and_then(|prepared| prepared.spec.tolerance);
-        let (Some(tolerance), 1) = (tolerance, tally.attempt) else { return Ok(()) };
-        let totals = self.ports.jobs.totals(chunk.delivery.message.job_guid, 1).await?;
+        let Delivery { message, watch, .. } = chunk.delivery;
+        let job = watch.job(message.job_guid).await?;
+        if job.is_past(1) || tally.attempt > 1 || job.tolerance.is_none() {
+            return Ok(());
+        }
+        let totals = self.ports.jobs.totals(message.job_guid, 1).await?;
         let open = if totals.closed.contains(&tally.number) { Counts::default() } else { tally.counts };
         let counts = totals.counts + open;
-        if counts.exceed(&tolerance) {
-            self.stop(chunk.delivery, &Stop::tolerance_exceeded(counts, self.ports.clock.now())).await?;
-        }
-        Ok(())
+        stop_exceeded(&*self.ports.jobs, &job, counts, self.ports.clock.now()).await.map(drop)
     }
 }
 

@@ -80,7 +80,11 @@ impl Splitter {
         };
         match stop {
             Some(stop) => drop(stop_attempt(&*self.jobs, &now, &stop).await?),
-            None => drop(stop_overdue(&*self.jobs, &now, self.clock.now()).await?),
+            None => match stop_overdue(&*self.jobs, &now, self.clock.now()).await?.job() {
+                job if job.is_stopped() => {}
+                // Its owner has moved the deadline, or has paused it.
+                _ => return Ok(Conclusion::HandOver),
+            },
         }
         Ok(Conclusion::End { at_end: false })
     }

@@ -116,7 +116,10 @@ impl Sweeper {
         swept.looked_at += 1;
         let (next, recoveries) = self.bring_forward(job.clone(), swept).await?;
         // Refused if the job was stopped or has ended since: then its row says when it is due.
-        update_job(&*self.jobs, &job, |job| job.claim(claimed_until, next, recoveries)).await?;
+        let now = self.clock.now();
+        // The deadline of the row: its owner may have moved it since.
+        let release = |job: &Job| job.claim(claimed_until, job.before_deadline(next, now), recoveries);
+        update_job(&*self.jobs, &job, release).await?;
         Ok(())
     }
 
@@ -155,7 +158,7 @@ impl Sweeper {
         let sign_of_life = counters.last_moved().map_or(job.moved_at, |at| at.max(job.moved_at));
         let silent_until = sign_of_life + self.limits.recovery.stale;
         if now < silent_until {
-            return Ok((before_deadline(&job, silent_until, now), 0));
+            return Ok((silent_until, 0));
         }
         // Chunks of this job may wait in a queue behind others.
         if job.recoveries < QUEUED_LOOKS
@@ -212,7 +215,7 @@ impl Sweeper {
             return Ok((job.paused_at.map_or(at, |began| at.min(began + pause)), recoveries));
         }
         match self.breaker.look_at(&job, accounted(counters)).await? {
-            Looked::Wait(at) => Ok((before_deadline(&job, at, self.clock.now()), 0)),
+            Looked::Wait(at) => Ok((at, 0)),
             Looked::Resumed(job) => {
                 tracing::info!(job.id = %job.job_guid, job.type_name = job.job_type, "job resumed by the breaker");
                 self.send_resumed(&job, swept).await
@@ -228,7 +231,7 @@ impl Sweeper {
             _ => {
                 let doubled = SLOT_WAIT.saturating_mul(2_u32.saturating_pow(job.recoveries));
                 let wait = doubled.min(self.limits.recovery.stale).mul_f64(0.75 + self.entropy.fraction() / 2.0);
-                Ok((before_deadline(job, now + wait, now), job.recoveries.saturating_add(1)))
+                Ok((now + wait, job.recoveries.saturating_add(1)))
             }
         }
     }
@@ -247,7 +250,7 @@ impl Sweeper {
         let now = self.clock.now();
         let silent_until = job.moved_at + self.limits.stop.grace;
         if now < silent_until {
-            return Ok((before_deadline(job, silent_until, now), job.recoveries));
+            return Ok((silent_until, job.recoveries));
         }
         self.splits.send(&[SplitMessage::of(job)]).await?;
         swept.messages += 1;
@@ -263,7 +266,7 @@ impl Sweeper {
             .saturating_mul(2_u32.saturating_pow(job.recoveries))
             .min(self.limits.backoff_max);
         let wait = doubled.mul_f64(0.75 + self.entropy.fraction() / 2.0);
-        (before_deadline(job, now + wait, now), job.recoveries.saturating_add(1))
+        (now + wait, job.recoveries.saturating_add(1))
     }
 
     /// Sends again the messages of a running job that may be lost.
@@ -326,9 +329,4 @@ impl Sweeper {
         let until = job.lease.map_or(now + self.limits.stop.grace, |lease| lease.until.max(now));
         Ok((!has_ended).then_some(until))
     }
-}
-
-/// This time, or the job's deadline if that comes first.
-fn before_deadline(job: &Job, at: Timestamp, now: Timestamp) -> Timestamp {
-    if job.deadline_at > now { at.min(job.deadline_at) } else { at }
 }

@@ -97,14 +97,13 @@ problem_codes! {
     LiveUnavailable = "live_unavailable" [404],
     /// The job has not ended. Wait until it has, or cancel it.
     JobActive = "job_active" [409],
-    /// The job has ended, so it can be neither cancelled nor paused nor resumed. `jobStatus` says how it ended.
+    /// The job has ended, so it cannot be changed. `jobStatus` says how it ended.
     JobEnded = "job_ended" [409],
-    /// The job is about to end, so it can be neither paused nor resumed: it is stopped, or all its items are processed.
+    /// The job is about to end, so it cannot be changed: it is stopped, or all its items are processed.
     JobEnding = "job_ending" [409],
     /// The job has no failed items to process again.
     NothingToRedrive = "nothing_to_redrive" [409],
-    /// The job is too old: what is stored of it could expire before its failed items are processed again. `detail` says
-    /// when it does.
+    /// The job is too old: what is stored of it could expire before the attempt ends. `detail` says when it does.
     JobTooOld = "job_too_old" [409],
     /// The bytes of the upload are not all stored. Send the rest first.
     UploadIncomplete = "upload_incomplete" [409],
@@ -118,8 +117,8 @@ problem_codes! {
     BodyTooLarge = "body_too_large" [413],
     /// The body has a content type that this route does not accept.
     UnsupportedMediaType = "unsupported_media_type" [415],
-    /// A field or header has a value that is not allowed. `field` names it.
-    InvalidRequest = "invalid_request" [422],
+    /// A field or header has a value that is not allowed. `field` names it. 400: a deadline that has passed.
+    InvalidRequest = "invalid_request" [422, 400],
     /// The job type does not accept a param. `field` names it.
     InvalidParams = "invalid_params" [422],
     /// No job type has this name.

@@ -75,6 +75,51 @@ pub struct CreateJobRequest {
     pub metadata: Option<Map<String, Value>>,
 }
 
+/// The body of `PATCH /api/jobs/{jobGuid}`: limits that an active job gets. Those left out stay as they are. At least one.
+#[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct RetuneRequest {
+    /// How many failed items the job tolerates before it is stopped.
+    #[serde(default, deserialize_with = "tolerance", skip_serializing_if = "Option::is_none")]
+    pub tolerance: Option<Tolerance>,
+    /// Which workers take up the messages that are sent from now on. Not every caller may use `high`.
+    #[serde(default, deserialize_with = "priority", skip_serializing_if = "Option::is_none")]
+    pub priority: Option<Priority>,
+    /// After how many seconds the job is stopped if it has not ended, counted from its creation or its last redrive.
+    #[serde(default, deserialize_with = "whole::optional", skip_serializing_if = "Option::is_none")]
+    #[schema(minimum = 1)]
+    pub deadline_seconds: Option<u64>,
+}
+
+impl RetuneRequest {
+    /// Checks the values, as far as that needs no job. `maximum_deadline_seconds` is the longest deadline.
+    ///
+    /// # Errors
+    /// The first wrong field, and the rest of the sentence that begins with its name.
+    pub fn check(&self, maximum_deadline_seconds: u64) -> Result<(), (&'static str, String)> {
+        if self.deadline_seconds.is_some_and(|seconds| !(1..=maximum_deadline_seconds).contains(&seconds)) {
+            return Err(("deadlineSeconds", format!("must be from 1 to {maximum_deadline_seconds}.")));
+        }
+        match self.tolerance {
+            Some(Tolerance { percent: Some(percent), .. }) if !(0.0..=100.0).contains(&percent) => {
+                Err(("tolerance.percent", "must be from 0 to 100.".to_owned()))
+            }
+            Some(Tolerance { percent: None, count: None, .. }) => {
+                Err(("tolerance", "must have a `percent` or a `count`.".to_owned()))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+impl CreateJobRequest {
+    /// The limits that the job gets, and that may be changed later.
+    pub const fn limits(&self) -> RetuneRequest {
+        let Self { tolerance, priority, deadline_seconds, .. } = *self;
+        RetuneRequest { tolerance, priority, deadline_seconds }
+    }
+}
+
 /// What makes two jobs the same.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
@@ -174,6 +219,12 @@ pub struct Tolerance {
 
 impl From<Tolerance> for spec::Tolerance {
     fn from(Tolerance { percent, count, minimum_items }: Tolerance) -> Self {
+        Self { percent, count, minimum_items }
+    }
+}
+
+impl From<spec::Tolerance> for Tolerance {
+    fn from(spec::Tolerance { percent, count, minimum_items }: spec::Tolerance) -> Self {
         Self { percent, count, minimum_items }
     }
 }

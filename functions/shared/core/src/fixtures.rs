@@ -30,7 +30,6 @@ pub fn spec() -> Spec {
         limits: ChunkLimits { max_items: 10, max_bytes: 1000, max_record_bytes: 1000 },
         scanner_version: SCANNER_VERSION,
         params: Map::new(),
-        tolerance: None,
         max_concurrency: None,
         output: None,
         new_dataset_partitions: 256,

@@ -24,7 +24,9 @@ use rowmill_api::job::{JobPage, JobView};
 use rowmill_api::live::LiveTicketView;
 use rowmill_api::preview::PreviewView;
 use rowmill_api::problem::ProblemCode;
-use rowmill_api::request::{AnnounceRequest, CreateJobRequest, PreviewRequest, RedriveRequest, SignPartsRequest};
+use rowmill_api::request::{
+    AnnounceRequest, CreateJobRequest, PreviewRequest, RedriveRequest, RetuneRequest, SignPartsRequest,
+};
 use rowmill_api::results::ResultsView;
 use rowmill_api::routes::Operation;
 use rowmill_api::upload::UploadView;
@@ -265,6 +267,11 @@ impl ApiClient {
     /// Resumes a paused job. Resuming one that is not paused changes nothing.
     pub async fn resume_job(&self, job_guid: JobGuid) -> Result<Job, ApiError> {
         self.answer(self.call("resume job", Operation::ResumeJob, &job_guid.to_string())).await
+    }
+
+    /// Changes limits of an active job. The same limits again change nothing.
+    pub async fn retune_job(&self, job_guid: JobGuid, limits: &RetuneRequest) -> Result<Job, ApiError> {
+        self.answer(self.call("retune job", Operation::RetuneJob, &job_guid.to_string()).json(limits)).await
     }
 
     /// Has the failed items of an ended job processed again.

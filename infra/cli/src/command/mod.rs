@@ -22,6 +22,7 @@ pub mod open;
 pub mod preview;
 pub mod redrive;
 pub mod results;
+pub mod retune;
 pub mod run;
 pub mod top;
 pub mod upload;

@@ -207,6 +207,16 @@ fn a_job_is_cancelled_paused_and_resumed_and_shown() {
 }
 
 #[test]
+fn a_job_gets_the_limits_that_are_given() {
+    let (url, sent) = recorded(job("running", None, 5, 0));
+    let limits = ["--tolerance-percent", "2.5", "--deadline", "8h", "--priority", "low"];
+    let (shown, error) = said(0, rowmill(&["retune", GUID, "--url", &url]).args(limits));
+    assert!(shown.starts_with("Job running") && error.contains("The job's deadline is "), "{shown}{error}");
+    let body = json!({ "tolerance": { "percent": 2.5 }, "deadlineSeconds": 28_800, "priority": "low" });
+    assert_eq!(request(&sent), (format!("PATCH /api/jobs/{GUID}"), body));
+}
+
+#[test]
 fn a_redrive_uploads_the_corrected_file_first_and_watches_on_request() {
     let (url, sent) = recorded(job("completed", Some("succeeded"), 5, 0));
     let corrected = file("row,a\n2,1\n");

@@ -15,6 +15,7 @@ use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
 use crate::cost::JobCost;
+use crate::request::Tolerance;
 pub use reader::JobReader;
 
 words! {
@@ -71,10 +72,16 @@ pub struct JobView {
     pub job_type: String,
     /// The upload that the job reads; null for a job that reads a dataset.
     pub file_guid: Option<FileGuid>,
-    /// Its priority, as given at creation.
+    /// Its priority.
     #[serde(default = "usual_priority")]
     #[schema(required, value_type = Priority)]
     pub priority: Open<Priority>,
+    /// How many of its chunks may be in flight at the same time; null if the stack decides.
+    #[serde(default)]
+    pub max_concurrency: Option<u32>,
+    /// How many failed items it tolerates before it is stopped; null for any number.
+    #[serde(default, deserialize_with = "readable")]
+    pub tolerance: Option<Tolerance>,
     /// Where the job is in its life.
     pub status: Status,
     /// How a completed job went; null for every other status.
@@ -156,6 +163,11 @@ const fn first_attempt() -> u32 {
 /// That of every job of a version without priorities.
 const fn usual_priority() -> Open<Priority> {
     Open::Known(Priority::Normal)
+}
+
+/// A tolerance that this version cannot read is read as none.
+fn readable<'de, D: Deserializer<'de>>(value: D) -> Result<Option<Tolerance>, D::Error> {
+    Ok(serde_json::from_value(Value::deserialize(value)?).unwrap_or_default())
 }
 
 /// A word that this version does not know is read as none.

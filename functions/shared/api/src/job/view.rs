@@ -43,6 +43,8 @@ impl JobView {
             job_type: job.job_type.clone(),
             file_guid: job.file_guid,
             priority: job.priority.into(),
+            max_concurrency: job.max_concurrency,
+            tolerance: job.tolerance.map(Into::into),
             status,
             outcome: end.and_then(|end| end.outcome.clone().ok()),
             stage: stage.into(),

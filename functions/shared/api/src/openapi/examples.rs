@@ -29,7 +29,8 @@ use crate::live::LiveTicketView;
 use crate::preview::{FileFormat, PreviewColumn, PreviewRow, PreviewView};
 use crate::problem::{GatewayMessage, ProblemCode, ProblemView};
 use crate::request::{
-    AnnounceRequest, CreateJobRequest, DedupeBy, PreviewRequest, RedriveRequest, SignPartsRequest, Tolerance,
+    AnnounceRequest, CreateJobRequest, DedupeBy, PreviewRequest, RedriveRequest, RetuneRequest, SignPartsRequest,
+    Tolerance,
 };
 use crate::results::{FileView, LinkView, ManifestView, ResultsView};
 use crate::routes::Body;
@@ -53,6 +54,7 @@ examples! {
     AnnounceRequest => announce_request(),
     CreateJobRequest => create_job_request(),
     RedriveRequest => RedriveRequest { file_guid: None, deadline_seconds: Some(3600) },
+    RetuneRequest => RetuneRequest { deadline_seconds: Some(28_800), ..RetuneRequest::default() },
     UploadView => upload(),
     SignPartsRequest => SignPartsRequest { from: Some(58) },
     EstimateView => estimate(),
@@ -94,6 +96,8 @@ pub fn job() -> JobView {
         job_type: "import".to_owned(),
         file_guid: Some(FILE_GUID),
         priority: Priority::Normal.into(),
+        max_concurrency: None,
+        tolerance: None,
         status: Status::Completed,
         outcome: Some(JobOutcome::Partial),
         stage: Stage::Ended.into(),

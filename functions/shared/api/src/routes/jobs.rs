@@ -7,7 +7,7 @@ use super::{
 use crate::estimate::EstimateView;
 use crate::job::{JobPage, JobView};
 use crate::problem::ProblemCode::*;
-use crate::request::{CreateJobRequest, RedriveRequest};
+use crate::request::{CreateJobRequest, RedriveRequest, RetuneRequest};
 
 routes! {
     CreateJob = "POST" "/api/jobs" by "create-job" {
@@ -78,6 +78,18 @@ routes! {
             Answer { headers: &[ETAG, POLL_AFTER], ..NOT_MODIFIED },
         ],
         problems: &[(404, NotFound)],
+    }
+    RetuneJob = "PATCH" "/api/jobs/{jobGuid}" by "cancel-job" {
+        summary: "Change limits of an active job",
+        description: "Changes any of `tolerance`, `deadlineSeconds` and `priority`, under the rules of a new \
+                      job. They hold for what is not sent yet, and for every later look at deadline and failed rows. The same \
+                      values again change nothing.",
+        body: Some(RequestBody { required: true, json: Json::of::<RetuneRequest>(), or_file: false }),
+        answers: &[Answer::of::<JobView>(200, "The job has these limits.").with(&[POLL_AFTER])],
+        problems: &[
+            (400, InvalidRequest), (403, PriorityNotAllowed), (404, NotFound), (409, JobEnded), (409, JobEnding),
+            (409, JobTooOld),
+        ],
     }
     CancelJob = "POST" "/api/jobs/{jobGuid}/cancel" by "cancel-job" {
         summary: "Cancel a job",

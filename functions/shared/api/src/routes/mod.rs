@@ -87,7 +87,7 @@ pub fn all_and_the_page() -> impl Iterator<Item = &'static Route> {
 pub struct Route {
     /// Its name.
     pub operation: Operation,
-    /// `GET`, `POST` or `DELETE`.
+    /// `GET`, `POST`, `PATCH` or `DELETE`.
     pub method: &'static str,
     /// Its path, with the names of parameters in braces.
     pub path: &'static str,

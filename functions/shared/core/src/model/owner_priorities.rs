@@ -58,6 +58,21 @@ pub enum OwnerPrioritiesError {
     },
 }
 
+/// An owner asks for a higher priority than it may use. The text is the problem detail that the client reads.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+#[error(
+    "The owner of the job may use priority `{}` at most, but `priority` is `{}`. Send a lower one or none, or ask the \
+     operator of this service.",
+    highest.as_str(),
+    asked.as_str()
+)]
+pub struct PriorityNotAllowed {
+    /// The priority in the request.
+    pub asked: Priority,
+    /// The highest one that the owner may use.
+    pub highest: Priority,
+}
+
 impl Default for OwnerPriorities {
     /// Those of [`DEFAULT`].
     fn default() -> Self {
@@ -93,6 +108,15 @@ impl OwnerPriorities {
     /// The highest priority that this owner may use.
     pub fn highest(&self, owner: &Owner) -> Priority {
         self.named.get(owner.as_str()).copied().unwrap_or(self.others)
+    }
+
+    /// The priority that this owner asks for.
+    ///
+    /// # Errors
+    /// If the owner may only use a lower one.
+    pub fn allow(&self, owner: &Owner, asked: Priority) -> Result<Priority, PriorityNotAllowed> {
+        let highest = self.highest(owner);
+        if asked.at_most(highest) == asked { Ok(asked) } else { Err(PriorityNotAllowed { asked, highest }) }
     }
 }
 

@@ -28,8 +28,6 @@ pub struct Spec {
     /// The version of the scanner that splits it: chunks must be the same whenever the file is split again.
     pub scanner_version: u32,
     pub params: Map<String, Value>,
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub tolerance: Option<Tolerance>,
     /// Maximum number of its chunks in flight.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub max_concurrency: Option<u32>,

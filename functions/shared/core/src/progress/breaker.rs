@@ -84,9 +84,8 @@ impl BreakerSteps {
         };
         let now = self.clock.now();
         let pause = BreakerPause::after(run.code, error, now);
-        let look_at = if job.deadline_at > now { probe_at.min(job.deadline_at) } else { probe_at };
         let of_run = |job: &Job| job.attempt == run.attempt;
-        let pause = |job: &Job| job.pause_by_breaker(&pause, look_at).filter(of_run);
+        let pause = |job: &Job| job.pause_by_breaker(&pause, probe_at).filter(of_run);
         let paused = update_job(&*self.jobs, job, pause).await?;
         Ok(match paused.done() {
             Ok(_) => Reported::HeldBack(HeldBack { probe_at, has_opened }),

@@ -7,6 +7,7 @@ use jiff::Timestamp;
 use crate::model::cost::Usage;
 use crate::model::ids::RunId;
 use crate::model::job::{Job, Lease, Stop};
+use crate::model::tally::Counts;
 use crate::ports::{Clock, JobStore, PortError, UpdateAnswer};
 
 /// How often a transition is written again because another write was first. One of those who write at the same time succeeds
@@ -126,5 +127,18 @@ pub async fn stop_attempt(jobs: &dyn JobStore, job: &Job, stop: &Stop) -> Result
 
 /// Stops an attempt whose deadline has passed. If none of its chunks has begun, it lacked capacity and not time.
 pub async fn stop_overdue(jobs: &dyn JobStore, job: &Job, now: Timestamp) -> Result<Updated, PortError> {
-    update_job(jobs, job, |job| job.stop(&Stop::overdue(job, now))).await
+    update_job(jobs, job, |job| job.stop_overdue(now)).await
+}
+
+/// Stops an attempt if these counts of it exceed the job's tolerance. Returns as [`stop_attempt`].
+pub async fn stop_exceeded(
+    jobs: &dyn JobStore,
+    job: &Job,
+    counts: Counts,
+    now: Timestamp,
+) -> Result<Option<Job>, PortError> {
+    match !job.is_stopped() && job.is_exceeded_by(counts) {
+        true => Ok(update_job(jobs, job, |job| job.stop_exceeded(counts, now)).await?.of_attempt(job.attempt)),
+        false => Ok(Some(job.clone())),
+    }
 }

@@ -5,7 +5,7 @@ use futures::future::join_all;
 use super::fixtures::{ROOM, change, created, end, end_at, guid, leased, new_job, run, running, stop, usage};
 use crate::contract::at;
 use crate::model::job::states::{JobOutcome, Phase, Status};
-use crate::model::job::{End, Job, SharedSlots, SplitState, StopCode};
+use crate::model::job::{End, Job, Priority, SharedSlots, SplitState, StopCode, Tuning};
 use crate::model::results::Results;
 use crate::model::tally::Counts;
 use crate::ports::{Admission, Ceilings, Completion, CreateError, Created, JobStore, NewJob, WriteLost};
@@ -140,6 +140,29 @@ pub async fn a_job_that_was_taken_up_since_it_was_read_does_not_end_at_once(stor
     change(store, job, |job| Some(job.release(run(1)))).await;
     change(store, job, |job| job.pause(at(4))).await;
     assert!(was_lost(&store.complete(&untaken(&seen).expect("untaken")).await));
+}
+
+pub async fn an_untaken_job_does_not_end_if_its_deadline_has_moved_since_it_was_read(store: &impl JobStore) {
+    let job = created(store, 1, "me").await;
+    let seen = store.job(job).await.unwrap();
+    let later = Tuning { deadline_at: Some(seen.deadline_at + Duration::from_secs(60)), ..Tuning::default() };
+    change(store, job, |job| job.retune(&later)).await;
+    let overdue =
+        |seen: &Job| Completion::of_untaken(seen, &stop(StopCode::CapacityExceeded), Duration::from_secs(100));
+    let Err(WriteLost::Condition(now)) = store.complete(&overdue(&seen).expect("untaken")).await else {
+        panic!("ended")
+    };
+    store.complete(&overdue(&now).expect("untaken")).await.unwrap();
+}
+
+pub async fn a_job_that_ends_keeps_limits_that_it_got_since_it_was_read(store: &impl JobStore) {
+    let job = running(store).await;
+    let seen = store.job(job).await.unwrap();
+    let tuning = Tuning { priority: Some(Priority::Low), deadline_at: Some(at(9_000)), ..Tuning::default() };
+    change(store, job, |job| job.retune(&tuning)).await;
+    store.complete(&end(seen)).await.unwrap();
+    let ended = store.job(job).await.unwrap();
+    assert_eq!((ended.priority, ended.deadline_at, ended.wake_at), (Priority::Low, at(9_000), None));
 }
 
 pub async fn a_job_that_was_paused_or_resumed_since_it_was_read_does_not_end(store: &impl JobStore) {

@@ -51,7 +51,6 @@ pub fn new_job(number: u32, owner: &str) -> NewJob {
             .as_object()
             .cloned()
             .unwrap_or_default(),
-        tolerance: None,
         max_concurrency: None,
         output: Some(OutputFile {
             name: "out.csv".into(),

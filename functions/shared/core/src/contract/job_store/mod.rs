@@ -124,6 +124,8 @@ pub async fn job_store<S: JobStore>(make: impl AsyncFn() -> S) {
         completions::a_job_that_nobody_has_taken_up_ends_at_once,
         completions::a_job_that_was_taken_up_since_it_was_read_does_not_end_at_once,
         completions::one_of_ten_concurrent_completions_takes_effect,
+        completions::an_untaken_job_does_not_end_if_its_deadline_has_moved_since_it_was_read,
+        completions::a_job_that_ends_keeps_limits_that_it_got_since_it_was_read,
         completions::a_job_that_was_paused_or_resumed_since_it_was_read_does_not_end,
         completions::a_paused_job_can_complete,
         completions::a_job_without_shared_slots_gives_back_only_its_owners,

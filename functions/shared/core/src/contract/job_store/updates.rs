@@ -7,7 +7,8 @@ use crate::contract::at;
 use crate::model::breaker::BreakerPause;
 use crate::model::cost::Usage;
 use crate::model::job::states::Phase;
-use crate::model::job::{Job, Lease, SharedSlots, SplitState, StopCode};
+use crate::model::job::{Job, Lease, Priority, SharedSlots, SplitState, StopCode};
+use crate::model::spec::Tolerance;
 use crate::model::warnings;
 use crate::ports::{Admission, Ceilings, CreateError, Created, JobStore, NewJob, PortError, UpdateAnswer};
 use crate::progress::update::update_job;
@@ -25,6 +26,9 @@ fn variant(job: &Job, picks: u32) -> Job {
     let cursor = Position { offset: 9 + u64::from(picks), row: 1 + u64::from(picks) };
     Job {
         phase,
+        tolerance: has(3).then_some(Tolerance { percent: Some(2.5), count: Some(7), minimum_items: None }),
+        deadline_at: at(14_400 + i64::from(picks)),
+        priority: if has(4) { Priority::Low } else { Priority::Normal },
         lease: has(2).then(|| Lease { holder: run(3), until: at(77) }),
         composing: has(4).then(|| run(5)),
         resend_from: has(5).then_some(picks),

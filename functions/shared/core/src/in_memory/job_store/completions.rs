@@ -16,11 +16,12 @@ impl Completions for InMemoryJobStore {
         }
         if (job.status(), job.attempt, job.stopped_by()) != (seen.status(), seen.attempt, seen.stopped_by())
             || job.is_untaken() != seen.is_untaken()
+            || (seen.is_untaken() && job.deadline_at != seen.deadline_at)
         {
             return Err(WriteLost::Condition(Box::new(job.clone())));
         }
         let seen = job.clone();
-        *job = Job { revision: seen.revision + 1, ..completion.job() };
+        *job = Job { revision: seen.revision + 1, ..seen.ended(&completion.end, completion.usage) };
         tables.slots.give_back(&seen, completion.end.finished_at);
         Ok(())
     }

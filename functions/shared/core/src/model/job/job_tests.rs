@@ -248,6 +248,51 @@ fn no_tally_is_counted_before_the_end_of_a_resend() {
     assert_eq!([&held, &paused, &resumed, &sent].map(count), [true, false, false, true]);
 }
 
+fn tolerated(count: u64) -> Tolerance {
+    Tolerance { percent: None, count: Some(count), minimum_items: None }
+}
+
+#[test]
+fn an_active_job_gets_the_limits_that_are_named() {
+    let tuning = Tuning { tolerance: Some(tolerated(3)), priority: Some(Priority::High), deadline_at: Some(at(600)) };
+    for job in [waiting(), running(), running().pause(at(2)).unwrap()] {
+        let tuned = job.retune(&tuning).unwrap();
+        let expected =
+            Job { tolerance: Some(tolerated(3)), priority: Priority::High, deadline_at: at(600), ..job.clone() };
+        assert_eq!(tuned, Job { wake_at: Some(at(600)), ..expected }, "and nothing else");
+        assert_eq!(tuned.retune(&tuning), Some(tuned.clone()), "the same again");
+        assert_eq!(job.retune(&Tuning::default()), Some(job.clone()), "nothing is named");
+        let one = tuned.retune(&Tuning { tolerance: Some(tolerated(9)), ..Tuning::default() }).unwrap();
+        assert_eq!(one, Job { tolerance: Some(tolerated(9)), ..tuned });
+    }
+    let stopped = running().stop(&stop(StopCode::SourceChanged)).unwrap();
+    assert_eq!((stopped.retune(&tuning), ended().retune(&tuning)), (None, None));
+}
+
+#[test]
+fn the_sweep_looks_at_a_job_by_its_deadline() {
+    let deadline = |second| Tuning { deadline_at: Some(at(second)), ..Tuning::default() };
+    assert_eq!(waiting().retune(&deadline(20_000)).unwrap().wake_at, Some(at(900)), "the sweep looks earlier");
+    let late = Job { wake_at: Some(at(15_000)), ..waiting() };
+    assert_eq!(late.retune(&deadline(14_400)), Some(late.clone()), "it has this deadline");
+    let paused = waiting().pause_by_breaker(&breaker(), at(99_999)).unwrap();
+    assert_eq!(paused.wake_at, Some(at(14_400)));
+    assert_eq!(waiting().before_deadline(at(99_999), at(14_400)), at(99_999), "it has passed");
+}
+
+#[test]
+fn a_stop_for_a_limit_asks_the_limit_of_the_row() {
+    let later = running().retune(&Tuning { deadline_at: Some(at(20_000)), ..Tuning::default() }).unwrap();
+    assert_eq!(later.stop_overdue(at(14_400)), None);
+    assert!(running().stop_overdue(at(14_400)).unwrap().is_stopped());
+    let failed = Counts { failed: 3, ..Counts::default() };
+    let tolerates = |count| Job { tolerance: Some(tolerated(count)), ..running() }.stop_exceeded(failed, at(7));
+    assert_eq!((running().stop_exceeded(failed, at(7)), tolerates(3)), (None, None));
+    assert_eq!(tolerates(2).unwrap().stopped_by(), Some(&Stop::tolerance_exceeded(failed, at(7))));
+    let redriven = Job { attempt: 2, tolerance: Some(tolerated(2)), ..running() };
+    assert_eq!(redriven.stop_exceeded(failed, at(7)), None, "its items had failed before");
+}
+
 #[test]
 fn a_job_is_claimed_only_if_its_wake_time_is_unchanged() {
     let claimed = waiting().claim(at(900), at(1_000), 3).unwrap();
@@ -291,6 +336,7 @@ fn only_an_ended_job_is_redriven() {
         (Status::Running, 2, Some(at(1)), Some(at(930)))
     );
     assert_eq!((job.split, job.merged(Counts::default())), (SplitState::from(0), before));
+    assert_eq!((job.attempt_at, ended().attempt_at), (at(30), at(0)));
 }
 
 /// Transitions of a job, by number.

@@ -9,6 +9,7 @@ mod job_tests;
 mod lease;
 mod pause;
 mod redrive;
+mod retune;
 mod slots;
 mod split;
 pub mod states;
@@ -23,13 +24,14 @@ use crate::model::cost::Usage;
 use crate::model::ids::{FileGuid, JobGuid, Owner, RunId};
 use crate::model::job::states::Phase;
 use crate::model::records::DATASET_WEIGHT;
-use crate::model::spec::{Source, Spec};
+use crate::model::spec::{Source, Spec, Tolerance};
 use crate::model::warnings::{self, Warning};
 use crate::text::Position;
 pub use end::{End, outcome};
 pub use lease::{LEASE_MARGIN, Lease};
 pub use pause::Resent;
 pub use redrive::Redrive;
+pub use retune::Tuning;
 pub use slots::SharedSlots;
 pub use split::SplitState;
 pub use status::{Priority, StopCode};
@@ -65,6 +67,8 @@ pub struct Job {
     pub data_bytes: u64,
     /// Warnings for the owner about the file. One of each kind; those found while the file is split come later.
     pub warnings: Vec<Warning>,
+    /// How many failed items it tolerates before it is stopped. A redrive tolerates any number.
+    pub tolerance: Option<Tolerance>,
     /// Maximum number of its chunks in flight, as in its spec.
     pub max_concurrency: Option<u32>,
     /// Its priority: which queues carry its messages.
@@ -101,6 +105,8 @@ pub struct Job {
     pub slots: SharedSlots,
 
     pub created_at: Timestamp,
+    /// When its current or last attempt began: its creation or the redrive. `deadlineSeconds` counts from here.
+    pub attempt_at: Timestamp,
     /// When a function first started to work on it.
     pub started_at: Option<Timestamp>,
     /// When a run first took up a chunk of the current or last attempt.
@@ -133,6 +139,7 @@ impl Job {
             data_start,
             data_bytes,
             warnings: warnings::of_columns(&spec.head),
+            tolerance: None,
             max_concurrency: spec.max_concurrency,
             priority: Priority::Normal,
             tallies_ahead: None,
@@ -151,6 +158,7 @@ impl Job {
             resend_from: None,
             slots: SharedSlots::Held,
             created_at: spec.created_at,
+            attempt_at: spec.created_at,
             started_at: None,
             first_chunk_at: None,
             moved_at: spec.created_at,

@@ -24,12 +24,15 @@ impl Job {
         }
     }
 
-    /// Pauses it because the target of its job type is down; the sweep looks at it at `look_at`. A paused job stays as it
+    /// Pauses it because the target of its job type is down; the sweep looks at it by `look_at`. A paused job stays as it
     /// is, paused by its owner or by the breaker.
     pub fn pause_by_breaker(&self, reason: &BreakerPause, look_at: Timestamp) -> Option<Self> {
         match &self.phase {
             Phase::Paused(_) => Some(self.clone()),
-            Phase::Runnable => Some(Self { wake_at: Some(look_at), ..self.paused(Some(reason.clone()), reason.at) }),
+            Phase::Runnable => Some(Self {
+                wake_at: Some(self.before_deadline(look_at, reason.at)),
+                ..self.paused(Some(reason.clone()), reason.at)
+            }),
             Phase::Stopping(_) | Phase::Ended(_) => None,
         }
     }

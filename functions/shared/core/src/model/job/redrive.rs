@@ -53,6 +53,7 @@ impl Job {
                 recoveries: 0,
                 // It has failed items, so a function had taken it up.
                 started_at: self.started_at.or(Some(now)),
+                attempt_at: now,
                 first_chunk_at: None,
                 moved_at: now,
                 deadline_at: deadline,

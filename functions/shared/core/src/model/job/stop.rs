@@ -117,6 +117,22 @@ impl Job {
         }
     }
 
+    /// Stops it if its deadline has passed.
+    pub fn stop_overdue(&self, now: Timestamp) -> Option<Self> {
+        // Its owner may have moved the deadline since the caller has looked.
+        if now < self.deadline_at { None } else { self.stop(&Stop::overdue(self, now)) }
+    }
+
+    /// True if more items have failed than it tolerates. The items of a redrive had failed before.
+    pub fn is_exceeded_by(&self, counts: Counts) -> bool {
+        self.attempt == 1 && self.tolerance.is_some_and(|tolerance| counts.exceed(&tolerance))
+    }
+
+    /// Stops it if more items have failed than it tolerates: by now, not when the caller has looked.
+    pub fn stop_exceeded(&self, counts: Counts, now: Timestamp) -> Option<Self> {
+        if self.is_exceeded_by(counts) { self.stop(&Stop::tolerance_exceeded(counts, now)) } else { None }
+    }
+
     /// The error that stopped the job; `None` if its owner cancelled it.
     pub fn error(&self) -> Option<&Stop> {
         self.stopped_by().filter(|stop| !stop.is_cancel())

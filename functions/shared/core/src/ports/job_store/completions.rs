@@ -14,8 +14,8 @@ use crate::ports::expiry;
 #[async_trait]
 pub trait Completions: Send + Sync {
     /// Ends an attempt and gives its slots back, all or nothing. Condition: status, attempt and stop are as seen; for the
-    /// end of an untaken job also that no function has taken it up. Idempotent: the same completion again changes nothing and
-    /// succeeds, since the first reply was lost.
+    /// end of an untaken job also that no function has taken it up, and the deadline. Idempotent: the same completion again
+    /// changes nothing and succeeds, since the first reply was lost.
     ///
     /// # Errors
     /// [`WriteLost::Condition`] with the current job.
@@ -25,7 +25,7 @@ pub trait Completions: Send + Sync {
 /// The end of an attempt of a job.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Completion {
-    /// The job as seen. Its status, attempt and stop must be unchanged; if it is untaken, also that.
+    /// The job as seen. Its status, attempt and stop must be unchanged; if it is untaken, also that and its deadline.
     pub seen: Job,
     pub end: End,
     /// The usage of the attempt's tallies. It is added to that of the job.

@@ -33,11 +33,12 @@ const OF_ATTEMPT: [&str; 10] = [
 /// The attribute of a job that has given its shared slots back.
 const SLOTS: &str = "slots";
 
-// A stop is set at most once per attempt, so its presence alone tells whether it is the one seen.
+// A stop is set at most once per attempt, so its presence alone tells whether it is the one seen. An untaken job may end
+// because of its deadline.
 const AS_SEEN: &str = "#status = :seen AND #attempt = :attempt AND attribute_not_exists(#stop)";
 const AS_SEEN_STOPPED: &str = "#status = :seen AND #attempt = :attempt AND attribute_exists(#stop)";
 const UNTAKEN: &str = "#status = :seen AND #attempt = :attempt AND attribute_not_exists(#stop) \
-                       AND attribute_not_exists(#startedAt)";
+                       AND attribute_not_exists(#startedAt) AND #deadlineAt = :deadlineAt";
 
 #[async_trait]
 impl Completions for DynamoDbJobStore {
@@ -101,7 +102,10 @@ impl DynamoDbJobStore {
         values.push((":attempt".to_owned(), number(seen.attempt)));
         let condition = match seen.stopped_by() {
             Some(_) => AS_SEEN_STOPPED,
-            None if seen.is_untaken() => UNTAKEN,
+            None if seen.is_untaken() => {
+                values.push((":deadlineAt".to_owned(), number(seen.deadline_at.as_millisecond())));
+                UNTAKEN
+            }
             None => AS_SEEN,
         };
         // The sweep may give slots back, or a resume take them, since the row was read.

@@ -5,6 +5,7 @@ use rowmill_core::model::ids::{FileGuid, JobGuid, Owner, RunId};
 use rowmill_core::model::job::states::{JobOutcome, Phase, Status};
 use rowmill_core::model::job::{End, Job, Lease, Priority, Redrive, SharedSlots, SplitState, Stop};
 use rowmill_core::model::results::Results;
+use rowmill_core::model::spec::Tolerance;
 use rowmill_core::model::tally::Counts;
 use rowmill_core::model::warnings::Warning;
 use rowmill_core::ports::{PortError, WAKE_SHARDS};
@@ -41,6 +42,8 @@ struct JobRow {
     data_bytes: u64,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     warnings: Vec<Warning>,
+    #[serde(default, skip_serializing_if = "Option::is_none", with = "attribute::json")]
+    tolerance: Option<Tolerance>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     max_concurrency: Option<u32>,
     #[serde(default, skip_serializing_if = "is_normal")]
@@ -76,6 +79,8 @@ struct JobRow {
     slots: SharedSlots,
     #[serde(with = "attribute::millis")]
     created_at: Timestamp,
+    #[serde(default, with = "attribute::millis")]
+    attempt_at: Timestamp,
     #[serde(default, skip_serializing_if = "Option::is_none", with = "attribute::optional_millis")]
     started_at: Option<Timestamp>,
     #[serde(default, skip_serializing_if = "Option::is_none", with = "attribute::optional_millis")]
@@ -258,6 +263,7 @@ mod tests {
             data_start: 9,
             data_bytes: u64::MAX,
             warnings: vec![warnings::trailing_bytes(7)],
+            tolerance: Some(Tolerance { percent: Some(2.5), count: None, minimum_items: Some(7) }),
             max_concurrency: Some(3),
             priority: Priority::High,
             tallies_ahead: Some(2),
@@ -288,6 +294,7 @@ mod tests {
             resend_from: Some(9),
             slots: SharedSlots::Awaited,
             created_at: at(1),
+            attempt_at: at(13),
             started_at: Some(at(2)),
             first_chunk_at: Some(at(8)),
             moved_at: at(3),
@@ -329,6 +336,7 @@ mod tests {
             is_stored: false,
             warnings: Vec::new(),
             composing: None,
+            tolerance: None,
             max_concurrency: None,
             priority: Priority::Normal,
             tallies_ahead: None,
