@@ -43,6 +43,8 @@ pub enum Action {
     Hold,
     /// The end of the pause, by `cancel-job`; its message follows.
     Resume,
+    /// The transaction of `sweep` that gives the shared slots of a paused job back.
+    ReturnSlots,
     /// The transaction of `redrive-job`.
     Redrive,
     /// `sweep` finds the job due and claims it.
@@ -80,6 +82,9 @@ impl Model for Protocol {
         }
         if job.status == Status::Paused && state.task(Who::Caller).is_none() {
             actions.push(Action::Resume);
+        }
+        if job.status == Status::Paused && !job.returned {
+            actions.push(Action::ReturnSlots);
         }
         if budget.redrives > 0 && job.status.is_terminal() && job.counts.failed == 1 {
             actions.push(Action::Redrive);
@@ -169,6 +174,7 @@ impl Model for Protocol {
                 }
                 send_split(&mut next);
             }
+            Action::ReturnSlots => next.rows.return_shared(),
             Action::Redrive => {
                 budget.redrives -= 1;
                 next.rows.redrive();

@@ -17,7 +17,7 @@ pub const TOTALS_ADD_UP: &str = "the totals are the sum of the closed tallies";
 pub const ONLY_COUNTED: &str = "only counted tallies have messages";
 /// One completion takes effect per attempt.
 pub const ONE_COMPLETION: &str = "one completion per attempt";
-/// A job holds its slots until it ends.
+/// A job holds its owner's slot until it ends, and the shared ones unless a pause gave them back.
 pub const SLOTS: &str = "an active job holds its slots, an ended job holds none";
 /// The final counts of a job are those that the configuration plans.
 pub const EXACT: &str = "an ended job's counts are exact";
@@ -42,7 +42,10 @@ pub fn of(protocol: &Protocol) -> Vec<Property<Protocol>> {
         Property::always(ONE_COMPLETION, |_, State { rows, .. }| {
             usize::from(rows.job.completions) == rows.job.attempt + usize::from(rows.job.status.is_terminal())
         }),
-        Property::always(SLOTS, |_, State { rows, .. }| rows.slots == u8::from(!rows.job.status.is_terminal())),
+        Property::always(SLOTS, |_, State { rows, .. }| {
+            let is_active = !rows.job.status.is_terminal();
+            (rows.slots, rows.shared) == (u8::from(is_active), u8::from(is_active && !rows.job.returned))
+        }),
         Property::always(EXACT, |protocol, state| !has_ended(state) || is_exact(protocol, state)),
         Property::always(EVERY_JOB_ENDS, |protocol, state| {
             has_ended(state)

@@ -92,6 +92,8 @@ pub struct Job {
     pub held: bool,
     /// The tally whose chunks are sent again since it was resumed.
     pub resend_from: Option<u8>,
+    /// `slots`: it has given its shared slots back.
+    pub returned: bool,
     /// The counts of the whole job at the end of the last attempt.
     pub counts: Counts,
     /// The counts of the whole job before this redrive.
@@ -160,7 +162,10 @@ pub struct AttemptRows {
 pub struct Rows {
     pub job: Job,
     pub attempts: [AttemptRows; ATTEMPTS],
+    /// Those of its owner.
     pub slots: u8,
+    /// Those that it shares with other owners.
+    pub shared: u8,
 }
 
 /// The result of a conditional write: whether its condition held.
@@ -185,11 +190,12 @@ impl Rows {
             pauses: 0,
             held: false,
             resend_from: None,
+            returned: false,
             counts: Counts::default(),
             before: None,
             completions: 0,
         };
-        Self { job, attempts: Default::default(), slots: 1 }
+        Self { job, attempts: Default::default(), slots: 1, shared: 1 }
     }
 
     /// Whether no work is left in `attempt`: the job has ended or is in another attempt.
@@ -308,8 +314,21 @@ impl Rows {
         job.completions += 1;
         (job.held, job.resend_from) = (false, None);
         job.lease = Lease::Free;
-        self.slots -= 1;
+        self.give_slots_back();
         Write::Applied
+    }
+
+    /// Part of the end: a job gives back what it has.
+    fn give_slots_back(&mut self) {
+        self.slots -= 1;
+        self.shared -= u8::from(!self.job.returned);
+        self.job.returned = false;
+    }
+
+    /// Condition: paused, no `slots`.
+    pub fn return_shared(&mut self) {
+        self.job.returned = true;
+        self.shared -= 1;
     }
 
     /// Condition: not ended, no `stop`. It ends a pause and a resend. A job that nobody has taken up ends at once, in one
@@ -323,7 +342,7 @@ impl Rows {
             self.job.status = Status::Cancelled;
             self.job.paused_from_waiting = false;
             self.job.completions += 1;
-            self.slots -= 1;
+            self.give_slots_back();
             return;
         }
         self.job.stop = true;
@@ -340,9 +359,11 @@ impl Rows {
         (job.held, job.resend_from) = (true, None);
     }
 
-    /// Condition: paused.
+    /// Condition: paused. It takes its shared slots again. If there are none, it stays paused, which changes nothing here.
     pub fn resume(&mut self) {
         let job = &mut self.job;
+        self.shared += u8::from(job.returned);
+        job.returned = false;
         job.status = if job.paused_from_waiting { Status::Waiting } else { Status::Running };
         job.paused_from_waiting = false;
         job.pauses += 1;
@@ -385,6 +406,7 @@ impl Rows {
         job.stop = false;
         job.before = Some(job.counts);
         self.slots += 1;
+        self.shared += 1;
     }
 }
 
