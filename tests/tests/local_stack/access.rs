@@ -101,6 +101,8 @@ async fn another_owner_finds_nothing(stack: &LocalStack, issuer: &Issuer, job: &
     for (method, path) in guarded(job, upload) {
         let names_another = path.contains(job) || path.contains(upload);
         let request = stack.call(method.clone(), &path).token(&bob);
+        let needs_body = method == Method::PATCH;
+        let request = if needs_body { request.json(&json!({ "priority": "low" })) } else { request };
         if names_another {
             refused(request, StatusCode::NOT_FOUND, "not_found").await;
         } else if method == Method::GET {

@@ -45,7 +45,7 @@ impl Case {
         for (name, value) in &self.headers {
             request = request.header(name, value);
         }
-        if self.method == Method::POST {
+        if [Method::POST, Method::PATCH].contains(&self.method) {
             request = request.body(self.body.clone());
         }
         request.send().await
@@ -118,6 +118,7 @@ fn cases(job: &str, whole: &str, file: &str, multipart: &str, etag: &str) -> Vec
         Case::get(format!("/api/jobs/{job}/results")),
         Case::get(format!("/api/jobs/{job}/dead-letters")),
         Case::get(format!("/api/jobs/{job}/audit")),
+        Case { method: Method::PATCH, ..Case::json(format!("/api/jobs/{job}"), &json!({ "priority": "low" })) },
         Case::post(format!("/api/jobs/{job}/cancel"), "", ""),
         Case::post(format!("/api/jobs/{job}/pause"), "", ""),
         Case::post(format!("/api/jobs/{job}/resume"), "", ""),
