@@ -30,7 +30,7 @@ enum Command {
     /// Stops a job. Finished items keep their results, the other items are skipped
     ///
     /// Exit codes: 0 if the job is being cancelled or already was, 1 if it had ended before.
-    Cancel(control::ControlArgs),
+    Cancel(control::CancelArgs),
     /// Pause a job. Chunks in progress are finished first, no other one begins
     ///
     /// Exit codes: 0 if the job is paused, 1 if it has ended or is about to.
@@ -69,7 +69,7 @@ async fn main() -> ExitCode {
         Command::Preview(args) => preview::execute(*args).await,
         Command::Jobs(args) => jobs::execute(args).await,
         Command::Job(args) => job::execute(args).await,
-        Command::Cancel(args) => control::execute(Control::Cancel, args).await,
+        Command::Cancel(args) => control::execute_cancel(args).await,
         Command::Pause(args) => control::execute(Control::Pause, args).await,
         Command::Resume(args) => control::execute(Control::Resume, args).await,
         Command::Retune(args) => retune::execute(args).await,

@@ -40,7 +40,7 @@ impl Run {
         let Some((job, owner)) = self.job_of(job) else { return };
         let canceller = Arc::clone(&self.world.canceller);
         self.invoke_api(planned, async move {
-            match canceller.cancel(&owner, job).await {
+            match canceller.cancel(&owner, job, false).await {
                 Ok(_) => Reply::Done("cancelled".into()),
                 Err(cancel_job::cancel::CancelError::Port(error)) => Reply::Failed(error.to_string()),
                 Err(error) => Reply::Refused(error.to_string()),

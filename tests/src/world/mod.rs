@@ -208,7 +208,7 @@ impl World {
     }
 
     pub async fn cancel(&self, job: JobGuid) -> Job {
-        self.canceller.cancel(&Self::owner(), job).await.expect("the job is active")
+        self.canceller.cancel(&Self::owner(), job, false).await.expect("the job is active")
     }
 
     pub async fn pause(&self, job: JobGuid) -> Job {

@@ -33,7 +33,8 @@ fn a_caller_over_its_limits_is_refused_and_nobody_else_is() {
         let stack = up().await;
         uploads_are_outstanding_until_they_are_complete(&stack).await;
         requests_are_limited_by_route(&stack).await;
-        a_block_is_effective_until_it_is_lifted(&stack).await;
+        let job = an_operator_cancels_a_job_although_its_owner_may_not(&stack).await;
+        a_block_is_effective_until_it_is_lifted(&stack, &job).await;
     });
 }
 
@@ -110,8 +111,22 @@ async fn until(stack: &LocalStack, status: StatusCode) {
     }
 }
 
-async fn a_block_is_effective_until_it_is_lifted(stack: &LocalStack) {
-    operate(stack, &["block", "local", "--reason", "a test"]).await;
+/// The owner's cancels are used up. Returns a job that is still active.
+async fn an_operator_cancels_a_job_although_its_owner_may_not(stack: &LocalStack) -> String {
+    stack.deliver_to("SplitJobFunctionName", false).await;
+    let (_, listed) = answer(stack.get("/api/jobs")).await;
+    let file = listed["jobs"][0]["fileGuid"].as_str().expect("a guid");
+    let job = stack.create("validate", file, json!({})).await;
+    let cancelled = operate(stack, &["cancel", &job, "--as-operator", "--json"]).await;
+    let cancelled: Value = serde_json::from_str(&cancelled).expect("JSON");
+    assert_eq!(cancelled["status"], "cancelled", "{cancelled}");
+    stack.create("validate", file, json!({})).await
+}
+
+async fn a_block_is_effective_until_it_is_lifted(stack: &LocalStack, job: &str) {
+    operate(stack, &["block", "local", "--reason", "a test", "--cancel-jobs"]).await;
+    assert_eq!(stack.job(job).await["status"], "cancelled");
+    stack.deliver_to("SplitJobFunctionName", true).await;
     operate(stack, &["block", "--address", "192.0.2.7"]).await;
     let listed = operate(stack, &["blocked", "--json"]).await;
     let listed: Vec<Value> = listed.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();

@@ -29,14 +29,14 @@ async fn a_cancelled_job_keeps_its_processed_items_and_lists_the_rest_as_skipped
     let chunks = world.process_first(2).await;
     let cancelled = world.cancel(job).await;
     assert_eq!(cancelled.status(), Status::Cancelling);
-    assert_eq!(world.canceller.cancel(&World::owner(), job).await.unwrap(), cancelled, "changes nothing");
+    assert_eq!(world.canceller.cancel(&World::owner(), job, false).await.unwrap(), cancelled, "changes nothing");
     world.process_all(&chunks[2..]).await;
     let shown = world.run_and_show(job).await;
     assert_eq!((shown.status, shown.error, shown.unprocessed), (Status::Cancelled, None, None));
     assert_eq!((shown.items_succeeded, shown.items_failed, shown.items_skipped), (4, 0, 5));
     assert_eq!(world.all_skipped(job).await, [5, 6, 7, 8, 9]);
     assert_eq!(world.jobs.active("system"), 0);
-    assert!(world.canceller.cancel(&World::owner(), job).await.is_ok(), "a repeated cancel succeeds");
+    assert!(world.canceller.cancel(&World::owner(), job, false).await.is_ok(), "a repeated cancel succeeds");
 }
 
 /// A stopped job of one chunk, three of whose nine rows are done according to its checkpoint.
@@ -113,9 +113,9 @@ async fn only_its_owner_cancels_a_job_and_only_before_its_end() {
     let world = World::new(chunks_of(2));
     let job = world.validate_csv(files::plain_csv(9)).await;
     let stranger = Owner("somebody else".into());
-    assert!(matches!(world.canceller.cancel(&stranger, job).await, Err(CancelError::Unknown(_))));
+    assert!(matches!(world.canceller.cancel(&stranger, job, false).await, Err(CancelError::Unknown(_))));
     world.run().await;
-    let late = world.canceller.cancel(&World::owner(), job).await;
+    let late = world.canceller.cancel(&World::owner(), job, false).await;
     assert!(matches!(late, Err(CancelError::Ended(Status::Completed))));
 }
 

@@ -31,17 +31,18 @@ pub enum CancelError {
 }
 
 impl Canceller {
-    /// Cancels the owner's job. Cancelling it again changes nothing.
+    /// Cancels the owner's job, for the owner or for an operator. Cancelling it again changes nothing.
     ///
     /// # Errors
     /// See [`CancelError`]; nothing is written then.
-    pub async fn cancel(&self, owner: &Owner, job_guid: JobGuid) -> Result<Job, CancelError> {
+    pub async fn cancel(&self, owner: &Owner, job_guid: JobGuid, by_operator: bool) -> Result<Job, CancelError> {
         let now = self.clock.now();
         let mut job = match self.jobs.owned(owner, job_guid, now).await {
             Err(PortError::NotFound) => return Err(CancelError::Unknown(job_guid)),
             job => job?,
         };
-        let stop = Stop::because(StopCode::Cancelled, "cancelled by its owner", now);
+        let by = if by_operator { "cancelled by an operator" } else { "cancelled by its owner" };
+        let stop = Stop::because(StopCode::Cancelled, by, now);
         loop {
             if is_cancelled(&job) {
                 return Ok(job);

@@ -28,7 +28,9 @@ pub async fn handle(use_cases: &UseCases, call: Call) -> Result<Response<Body>, 
             let job = retuner.retune(owner, job_guid, &limits).await.map_err(not_retuned)?;
             return Ok(answer(200, &*canceller.jobs, &job).await);
         }
-        Operation::CancelJob => canceller.cancel(owner, job_guid).await.map_err(not_cancelled)?,
+        Operation::CancelJob => {
+            canceller.cancel(owner, job_guid, call.is_by_operator()).await.map_err(not_cancelled)?
+        }
         Operation::PauseJob => pauser.pause(owner, job_guid).await.map_err(not_paused)?,
         Operation::ResumeJob => pauser.resume(owner, job_guid).await.map_err(not_paused)?,
         _ => return Err(Problem::no_such_route()),

@@ -143,8 +143,9 @@ class JobPage extends HTMLElement {
       "Chunks in flight": job.status === "paused" ? "–" : count(job.chunksInFlight), Attempt: count(job.attempt),
     };
     for (const [name, text] of Object.entries(figures)) setText(/** @type {Element} */ (this.#figures.get(name)), text);
-    show(this.#pause, ["waiting", "running"].includes(job.status) && !["stopping", "composing"].includes(job.stage));
-    show(this.#resume, job.status === "paused");
+    const waitsForSlot = job.stage === "waiting_for_slot";
+    show(this.#pause, waitsForSlot || (["waiting", "running"].includes(job.status) && !["stopping", "composing"].includes(job.stage)));
+    show(this.#resume, job.status === "paused" && !waitsForSlot);
     show(this.#retune, ["waiting", "running", "paused"].includes(job.status) && job.stage !== "stopping");
     show(this.#cancel, !ended && job.status !== "cancelling");
     show(this.#redrive, ended && job.itemsFailed > 0);

@@ -98,7 +98,8 @@ async fn take_drop(inbox: &Inbox, drop: &Dropped) -> Result<(), Duration> {
 
 /// Writes the audit line of a dropped file. A refused file may name no owner.
 fn log_change(owner: &str, job: Option<&str>, upload: &str, outcome: &str) {
-    Change { owner, address: None, action: "receiveFile", job, upload: Some(upload), outcome }.log();
+    Change { owner, by_operator: false, address: None, action: "receiveFile", job, upload: Some(upload), outcome }
+        .log();
 }
 
 /// The delay before another try, if another try can help.

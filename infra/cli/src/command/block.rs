@@ -10,6 +10,7 @@ use rowmill_core::model::ids::Owner;
 use serde::Serialize;
 
 use super::connection::FunctionsArgs;
+use super::operator::Operator;
 use super::{CommandError, print_list};
 use crate::aws::failed;
 use crate::terminal::{cut, escape_controls, table};
@@ -19,7 +20,7 @@ const TABLE_OUTPUT: &str = "AdmissionTable";
 
 /// Blocks an owner: its requests to create or change anything are refused
 ///
-/// Effective within a minute. Jobs that run go on: cancel them with `rowmill cancel`. Reading still works.
+/// Effective within a minute. Jobs that run go on, unless you cancel them with --cancel-jobs. Reading still works.
 #[derive(Debug, clap::Args)]
 pub struct BlockArgs {
     #[command(flatten)]
@@ -27,6 +28,9 @@ pub struct BlockArgs {
     /// Why, for other operators: the caller does not see it
     #[arg(long, value_name = "TEXT", value_parser = parse_reason)]
     pub reason: Option<String>,
+    /// Cancel the owner's active jobs, too
+    #[arg(long, conflicts_with = "address")]
+    pub cancel_jobs: bool,
     #[command(flatten)]
     pub stack: FunctionsArgs,
 }
@@ -150,6 +154,10 @@ pub async fn execute(args: BlockArgs) -> Result<ExitCode, CommandError> {
     let principal = args.principal.principal();
     AdmissionTable::of(&args.stack).await?.put(&principal, Timestamp::now(), args.reason).await?;
     eprintln!("{principal} is blocked. All functions know it within a minute.");
+    if let (Principal::Owner(owner), true) = (&principal, args.cancel_jobs) {
+        let cancelled = Operator::of(&args.stack).await?.cancel_all(owner).await?;
+        eprintln!("{cancelled} jobs are cancelled. Repeat this after a minute for jobs that were created meanwhile.");
+    }
     Ok(ExitCode::SUCCESS)
 }
 

@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use rowmill_core::model::job::states::Status;
 
 use super::connection::JobRefArgs;
+use super::operator::Operator;
 use super::{CommandError, print_result};
 use crate::follow::{Details, summary};
 
@@ -17,11 +18,31 @@ pub struct ControlArgs {
     pub json: bool,
 }
 
+#[derive(Debug, clap::Args)]
+pub struct CancelArgs {
+    #[command(flatten)]
+    pub control: ControlArgs,
+    /// Cancel a job of any owner, with your AWS credentials: invokes the functions of the stack. For its operators
+    #[arg(long, conflicts_with = "url")]
+    pub as_operator: bool,
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Control {
     Cancel,
     Pause,
     Resume,
+}
+
+/// Runs `rowmill cancel`.
+pub async fn execute_cancel(args: CancelArgs) -> Result<ExitCode, CommandError> {
+    if !args.as_operator {
+        return execute(Control::Cancel, args.control).await;
+    }
+    let JobRefArgs { job_guid, api } = &args.control.job;
+    let job = Operator::of(&api.functions).await?.cancel(*job_guid).await?;
+    print_result(args.control.json, &job, || summary(&job, &Details::default()))?;
+    Ok(ExitCode::SUCCESS)
 }
 
 pub async fn execute(control: Control, args: ControlArgs) -> Result<ExitCode, CommandError> {

@@ -51,7 +51,8 @@ pub async fn execute(args: JobsArgs) -> Result<ExitCode, CommandError> {
     Ok(ExitCode::SUCCESS)
 }
 
-async fn newest(api: &ApiClient, filter: &JobFilter, limit: usize) -> Result<Vec<Job>, CommandError> {
+/// The newest jobs of the caller, at most `limit`.
+pub(super) async fn newest(api: &ApiClient, filter: &JobFilter, limit: usize) -> Result<Vec<Job>, CommandError> {
     let mut jobs = Vec::new();
     let mut after = None;
     while jobs.len() < limit {

@@ -33,6 +33,7 @@ mod deployed;
 pub(crate) mod interrupt;
 mod lifecycle;
 mod limits;
+mod operator;
 mod params;
 
 use std::error::Error;

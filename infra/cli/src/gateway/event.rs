@@ -16,7 +16,7 @@ pub fn event(
     request: &Request<Bytes>,
     route: &Route,
     parameters: &[(&'static str, String)],
-    claims: Option<&Map<String, Value>>,
+    authorizer: Option<&Value>,
 ) -> Value {
     let (uri, headers, now) = (request.uri(), request.headers(), Timestamp::now());
     let text = |name| headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
@@ -53,8 +53,8 @@ pub fn event(
     if !parameters.is_empty() {
         event["pathParameters"] = parameters.iter().map(|(name, value)| ((*name).to_owned(), json!(value))).collect();
     }
-    if let Some(claims) = claims {
-        event["requestContext"]["authorizer"] = json!({ "jwt": { "claims": claims, "scopes": null } });
+    if let Some(authorizer) = authorizer {
+        event["requestContext"]["authorizer"] = authorizer.clone();
     }
     if !request.body().is_empty() {
         let is_text = is_text(text(CONTENT_TYPE));
@@ -137,11 +137,11 @@ mod tests {
     }
 
     #[test]
-    fn claims_stand_where_an_authorizer_puts_them() {
+    fn the_caller_stands_where_an_authorizer_puts_it() {
         let request = Request::get("/api/jobs").body(Bytes::new()).unwrap();
         let (route, parameters) = find("GET", "/api/jobs").unwrap();
-        let claims = json!({"sub": "user-7"});
-        let event = event(&request, route, &parameters, claims.as_object());
-        assert_eq!(event["requestContext"]["authorizer"]["jwt"]["claims"], claims);
+        let authorizer = json!({"jwt": {"claims": {"sub": "user-7"}}});
+        let event = event(&request, route, &parameters, Some(&authorizer));
+        assert_eq!(event["requestContext"]["authorizer"], authorizer);
     }
 }

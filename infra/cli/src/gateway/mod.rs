@@ -19,8 +19,9 @@ use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use bytes::Bytes;
 use hyper::{Request, Response, StatusCode};
 use rowmill_api::routes;
+use rowmill_core::model::blocks::OPERATOR_FOR;
 use rowmill_core::model::ids::Owner;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use tokio::time::timeout;
 
 use crate::aws::{Target, sdk_config};
@@ -43,8 +44,8 @@ pub struct Gateway {
     stack_name: String,
     /// Where the functions are, for messages.
     place: String,
-    /// The claims of the caller's token. Without one, the functions see a request without an authorizer.
-    claims: Option<Map<String, Value>>,
+    /// The caller, as an authorizer names it. Without one, the functions see a request without an authorizer.
+    authorizer: Option<Value>,
 }
 
 /// Error of a token that cannot name the caller.
@@ -123,7 +124,7 @@ impl Gateway {
             Target::Emulator { endpoint_url } => endpoint_url.clone(),
             Target::Aws { .. } => "AWS".to_owned(),
         };
-        Self { lambda, stack_name: stack_name.to_owned(), place, claims: None }
+        Self { lambda, stack_name: stack_name.to_owned(), place, authorizer: None }
     }
 
     /// The same gateway for the caller that `token` names.
@@ -133,7 +134,7 @@ impl Gateway {
     /// [`BadToken`] if it is not a JSON Web Token. Its signature is not checked: anyone who may invoke the functions may
     /// name any caller, and AWS decides who may.
     pub fn for_caller(self, token: &str) -> Result<Self, BadToken> {
-        Ok(Self { claims: Some(claims_of(token)?), ..self })
+        Ok(Self { authorizer: Some(with_claims(&claims_of(token)?)), ..self })
     }
 
     /// The same gateway for an owner of jobs, with this scope. As with [`for_caller`](Self::for_caller), AWS decides who may.
@@ -143,8 +144,17 @@ impl Gateway {
         let exp = (jiff::Timestamp::now().as_second() + CLAIMS_SECONDS).to_string();
         let claims = [("sub", owner.0.clone()), ("exp", exp), ("scope", scope.to_owned())];
         let claims = claims.map(|(name, claim)| (name.to_owned(), Value::String(claim))).into_iter().collect();
+        self.with((!is_nobody).then(|| with_claims(&claims)))
+    }
+
+    /// The same gateway for an operator of the stack who acts for an owner: the owner's limits and blocks do not hold.
+    pub fn as_operator(&self, owner: &Owner) -> Self {
+        self.with(Some(json!({ "lambda": { OPERATOR_FOR: owner.0 } })))
+    }
+
+    fn with(&self, authorizer: Option<Value>) -> Self {
         let (lambda, stack_name, place) = (self.lambda.clone(), self.stack_name.clone(), self.place.clone());
-        Self { lambda, stack_name, place, claims: (!is_nobody).then_some(claims) }
+        Self { lambda, stack_name, place, authorizer }
     }
 
     /// Where the functions are: the endpoint of an emulator, or `AWS`.
@@ -164,7 +174,7 @@ impl Gateway {
         if request.body().len() > BODY_MAX_BYTES {
             return Err(InvokeError::TooLarge);
         }
-        let event = event::event(request, route, &parameters, self.claims.as_ref());
+        let event = event::event(request, route, &parameters, self.authorizer.as_ref());
         let function = format!("{}-{}", self.stack_name, route.function);
         let payload = Blob::new(serde_json::to_vec(&event).expect("an event is JSON"));
         let invocation = self.lambda.invoke().function_name(&function).payload(payload).send();
@@ -218,6 +228,11 @@ fn reason_of(kind: &str, payload: &[u8]) -> String {
     }
 }
 
+/// The authorizer of a token with these claims.
+fn with_claims(claims: &Map<String, Value>) -> Value {
+    json!({ "jwt": { "claims": claims, "scopes": null } })
+}
+
 /// The claims of a JSON Web Token. API Gateway gives them to a function as texts.
 fn claims_of(token: &str) -> Result<Map<String, Value>, BadToken> {
     let [_, payload, _] = token.trim().split('.').collect::<Vec<_>>()[..] else { return Err(BadToken) };
@@ -232,8 +247,6 @@ fn claims_of(token: &str) -> Result<Map<String, Value>, BadToken> {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
 
     #[test]

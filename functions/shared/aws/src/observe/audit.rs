@@ -16,6 +16,8 @@ pub const DONE: &str = "done";
 pub struct Change<'a> {
     /// The owner, if the caller is known.
     pub owner: &'a str,
+    /// True if an operator of the stack asked for it, for the owner.
+    pub by_operator: bool,
     /// Where the request came from, if the gateway told it.
     pub address: Option<IpAddr>,
     /// The requested action: the route's `operationId`, or `receiveFile` for a dropped file.
@@ -33,6 +35,7 @@ impl Change<'_> {
         tracing::info!(
             target: TARGET,
             owner = self.owner,
+            operator = self.by_operator.then_some(true),
             source.address = self.address.map(|address| address.to_string()),
             action = self.action,
             job.id = self.job,

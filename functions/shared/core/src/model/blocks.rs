@@ -14,6 +14,9 @@ pub const SCOPE_PREFIX: &str = "block#";
 /// The attribute with the time of the block, in milliseconds since 1970.
 pub const AT: &str = "at";
 
+/// The field in the authorizer context of an event that names the owner for whom an operator of the stack acts.
+pub const OPERATOR_FOR: &str = "operatorFor";
+
 /// The attribute with the operator's reason.
 pub const REASON: &str = "reason";
 

@@ -6,6 +6,7 @@ use lambda_http::request::RequestContext;
 use lambda_http::{Request, RequestExt};
 use rowmill_api::problem::ProblemCode;
 use rowmill_api::routes::Route;
+use rowmill_core::model::blocks::OPERATOR_FOR;
 use rowmill_core::model::ids::Owner;
 use serde_json::Value;
 
@@ -33,6 +34,8 @@ pub struct Caller {
     pub anonymous: bool,
     /// The address that the request came from, if the gateway told it.
     pub address: Option<IpAddr>,
+    /// True if an operator of the stack acts for the owner: limits and blocks of the owner do not hold.
+    pub is_operator: bool,
 }
 
 impl Access {
@@ -47,11 +50,16 @@ impl Access {
     /// the event is of another format. 403 if the token lacks the scope of the route.
     pub fn caller(&self, request: &Request, route: &Route) -> Result<Caller, Problem> {
         let identity = Identity::of(request)?;
+        if let Some(owner) = identity.operator_for {
+            let owner = Owner::of_name(&owner).ok_or_else(|| Problem::unauthorized("The operator names no owner."))?;
+            return Ok(Caller { owner, anonymous: false, address: identity.address, is_operator: true });
+        }
         let Some(claims) = identity.claims else {
             if !self.issuer.is_empty() {
                 return Err(Problem::unauthorized("The request has no token. Send one in the header `Authorization`."));
             }
-            return Ok(Caller { owner: Owner(Owner::LOCAL.to_owned()), anonymous: true, address: identity.address });
+            let owner = Owner(Owner::LOCAL.to_owned());
+            return Ok(Caller { owner, anonymous: true, address: identity.address, is_operator: false });
         };
         if !self.issuer.is_empty() && !claims.ends {
             return Err(Problem::unauthorized("The token never expires. Send a token with an `exp` claim."));
@@ -66,7 +74,7 @@ impl Access {
             let detail = format!("The token does not have the scope `{needed}`. Ask its issuer for one that has it.");
             return Err(Problem::new(ProblemCode::Forbidden, detail));
         }
-        Ok(Caller { owner, anonymous: false, address: identity.address })
+        Ok(Caller { owner, anonymous: false, address: identity.address, is_operator: false })
     }
 }
 
@@ -74,6 +82,9 @@ impl Access {
 struct Identity {
     /// `None` if the API has no authorizer.
     claims: Option<Claims>,
+    /// The owner that an operator acts for. Only one who invokes the function can set it: API Gateway fills this place from a
+    /// Lambda authorizer, which the stack does not have.
+    operator_for: Option<String>,
     address: Option<IpAddr>,
 }
 
@@ -101,8 +112,12 @@ impl Claims {
 
 impl Identity {
     fn of(request: &Request) -> Result<Self, Problem> {
+        let mut operator_for = None;
         let (claims, address) = match request.request_context_ref() {
             Some(RequestContext::ApiGatewayV2(context)) => {
+                let fields = context.authorizer.as_ref().map(|authorizer| &authorizer.fields);
+                let owner = fields.and_then(|fields| fields.get(OPERATOR_FOR)?.as_str());
+                operator_for = owner.map(str::to_owned);
                 let claims = context.authorizer.as_ref().map(|authorizer| {
                     let jwt = authorizer.jwt.as_ref();
                     Claims::of(|name| jwt.and_then(|jwt| jwt.claims.get(name)).cloned())
@@ -124,7 +139,7 @@ impl Identity {
             }
             _ => return Err(Problem::unauthorized("The request did not come through an HTTP API or a REST API.")),
         };
-        Ok(Self { claims, address: address.and_then(|address| address.parse().ok()) })
+        Ok(Self { claims, operator_for, address: address.and_then(|address| address.parse().ok()) })
     }
 }
 
@@ -159,6 +174,18 @@ mod tests {
     fn the_owner_is_the_subject_of_the_token() {
         let authorizer = json!({"jwt": {"claims": {"sub": "user-7", "iss": "https://issuer"}, "scopes": null}});
         assert_eq!(owner_in(&request(Some(authorizer))).unwrap(), Owner("user-7".into()));
+    }
+
+    #[test]
+    fn an_operator_acts_for_any_owner_without_a_token() {
+        let authorizer = json!({"lambda": {"operatorFor": "user-7"}});
+        let access = Access { issuer: "https://issuer".into(), write_scope: "write".into(), ..Access::default() };
+        let caller = access.caller(&request(Some(authorizer)), Operation::CancelJob.route()).unwrap();
+        assert_eq!((caller.owner, caller.is_operator, caller.anonymous), (Owner("user-7".into()), true, false));
+        // A claim of a token is not enough.
+        let authorizer = json!({"jwt": {"claims": {"sub": "user-8", "operatorFor": "user-7"}, "scopes": null}});
+        let caller = Access::default().caller(&request(Some(authorizer)), Operation::CancelJob.route()).unwrap();
+        assert_eq!((caller.owner, caller.is_operator), (Owner("user-8".into()), false));
     }
 
     #[test]

@@ -18,6 +18,11 @@ pub struct Call {
 }
 
 impl Call {
+    /// True if an operator of the stack acts for the owner.
+    pub fn is_by_operator(&self) -> bool {
+        self.caller.as_ref().is_some_and(|caller| caller.is_operator)
+    }
+
     /// The owner of what the request creates or reads.
     ///
     /// # Errors
@@ -103,6 +108,7 @@ impl Asked {
         };
         Change {
             owner: self.caller.as_ref().map_or("", |caller| caller.owner.0.as_str()),
+            by_operator: self.caller.as_ref().is_some_and(|caller| caller.is_operator),
             address: self.caller.as_ref().and_then(|caller| caller.address),
             action: &self.route.operation.id(),
             job: self.names.job_guid.as_deref().or(created.job_guid.as_deref()),

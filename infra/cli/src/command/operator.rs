@@ -1,0 +1,64 @@
+//! Cancelling as an operator of a stack: the functions are invoked with the operator's credentials, for the owner of the job.
+
+use aws_sdk_dynamodb::types::AttributeValue;
+use rowmill_api::problem::ProblemCode;
+use rowmill_core::model::ids::{JobGuid, Owner};
+use rowmill_core::model::job::states::Status;
+
+use super::CommandError;
+use super::connection::FunctionsArgs;
+use super::jobs::newest;
+use crate::api::{ApiClient, Job, JobFilter};
+use crate::aws::failed;
+use crate::gateway::Gateway;
+
+/// The statuses of jobs that can be cancelled.
+const CANCELLABLE: [Status; 3] = [Status::Waiting, Status::Running, Status::Paused];
+
+pub(super) struct Operator {
+    gateway: Gateway,
+    dynamodb: aws_sdk_dynamodb::Client,
+    jobs_table: String,
+}
+
+impl Operator {
+    pub async fn of(stack: &FunctionsArgs) -> Result<Self, CommandError> {
+        let stack = stack.deployed().await?;
+        let jobs_table = stack.output("JobsTable")?.to_owned();
+        let gateway = Gateway::connect(stack.aws.target(), stack.name()).await;
+        Ok(Self { gateway, dynamodb: stack.aws.dynamodb, jobs_table })
+    }
+
+    /// Cancels a job of whatever owner.
+    pub async fn cancel(&self, job_guid: JobGuid) -> Result<Job, CommandError> {
+        let text = |text: &str| AttributeValue::S(text.to_owned());
+        let request = self.dynamodb.get_item().table_name(&self.jobs_table).consistent_read(true);
+        let request = request.key("jobId", text(&job_guid.to_string())).key("row", text("job"));
+        let request = request.projection_expression("#owner").expression_attribute_names("#owner", "owner");
+        let row = request.send().await.map_err(failed(format!("read the job {job_guid}")))?.item;
+        let owner = row.and_then(|row| Some(Owner(row.get("owner")?.as_s().ok()?.clone())));
+        let owner = owner.ok_or_else(|| CommandError::Usage(format!("the stack has no job {job_guid}")))?;
+        Ok(self.api(&owner).cancel_job(job_guid).await?)
+    }
+
+    /// Cancels the active jobs of an owner. Returns how many.
+    pub async fn cancel_all(&self, owner: &Owner) -> Result<usize, CommandError> {
+        let (api, mut cancelled) = (self.api(owner), 0);
+        for status in CANCELLABLE {
+            let filter = JobFilter { status: Some(status), ..JobFilter::default() };
+            for job in newest(&api, &filter, usize::MAX).await? {
+                match api.cancel_job(job.job_guid).await {
+                    Ok(_) => cancelled += 1,
+                    // It has ended since it was listed.
+                    Err(error) if error.is(ProblemCode::JobEnded) => {}
+                    Err(error) => return Err(error.into()),
+                }
+            }
+        }
+        Ok(cancelled)
+    }
+
+    fn api(&self, owner: &Owner) -> ApiClient {
+        ApiClient::invoking(self.gateway.as_operator(owner))
+    }
+}
