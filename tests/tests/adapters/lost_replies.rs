@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::config::SharedHttpClient;
@@ -193,6 +194,24 @@ async fn a_redrive_starts_one_attempt_if_every_reply_is_lost_once() {
     store.complete(&completion).await.unwrap();
     assert_eq!(store.create(&named(3)).await.unwrap(), Created::New);
     assert!(store.create(&named(4)).await.is_err());
+}
+
+#[tokio::test]
+async fn the_slots_of_a_paused_job_move_once_if_every_reply_is_lost_once() {
+    let (_server, store) = lossy_job_store().await;
+    let one = |number| NewJob { ceilings: Ceilings { owner: 9, job_type: 1, system: 1 }, ..named(number) };
+    let job = one(1).job.job_guid;
+    store.create(&one(1)).await.unwrap();
+    let paused = change(&store, job, |job| job.pause(at(2))).await;
+    let returned = change(&store, job, |job| job.return_slots(Duration::ZERO, at(3))).await;
+    assert_eq!((returned.has_shared_slots(), returned.revision), (false, paused.revision + 1));
+    let resumed = change(&store, job, |job| job.resume(at(4))).await;
+    assert_eq!((resumed.has_shared_slots(), resumed.revision), (true, paused.revision + 2));
+    assert!(store.create(&one(2)).await.is_err(), "they are taken");
+    change(&store, job, |job| job.pause(at(5))).await;
+    change(&store, job, |job| job.return_slots(Duration::ZERO, at(6))).await;
+    assert_eq!(store.create(&one(3)).await.unwrap(), Created::New);
+    assert!(store.create(&one(4)).await.is_err(), "each is given back once");
 }
 
 #[tokio::test]

@@ -39,7 +39,7 @@ fn variant(job: &Job, picks: u32) -> Job {
         started_at: has(9).then(|| at(2)),
         split: SplitState { tallies: picks, dispatched: picks, cursor, done: has(10), at_end: has(11) },
         recoveries: picks % 3,
-        slots: [SharedSlots::Held, SharedSlots::Returned, SharedSlots::Awaited][picks as usize / 4 % 3],
+        slots: [SharedSlots::Held, SharedSlots::Returned, SharedSlots::Awaited][picks as usize / 16 % 3],
         pauses: picks % 2,
         moved_at: at(i64::from(picks)),
         ..job.clone()
