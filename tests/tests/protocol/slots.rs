@@ -164,12 +164,14 @@ async fn a_sweep_that_dies_anywhere_gives_slots_back_once() {
         world.clock.advance(world.limits.sweep.stop.grace);
         world.faults.plan(call, death);
         world.sweeper.sweep().await.ok();
-        let died = !world.faults.is_pending();
+        if world.faults.is_pending() {
+            return false;
+        }
         world.faults.revive();
         world.clock.advance(world.limits.sweep.stop.grace);
         world.sweep().await;
         assert_eq!(held(&world), [1, 0, 0]);
-        died
+        true
     })
     .await;
 }
@@ -180,13 +182,15 @@ async fn a_resume_that_dies_anywhere_takes_slots_once() {
         let (world, job) = resting().await;
         world.faults.plan(call, death);
         world.pauser.resume(&World::owner(), job).await.ok();
-        let died = !world.faults.is_pending();
+        if world.faults.is_pending() {
+            return false;
+        }
         world.faults.revive();
         world.resume(job).await;
         assert_eq!(held(&world), [1, 1, 1]);
         assert_eq!(world.completed(job).await, 9);
         assert_eq!(held(&world), [0, 0, 0]);
-        died
+        true
     })
     .await;
 }
