@@ -48,7 +48,7 @@ async fn a_paused_job_gives_its_slots_back_once_its_runs_have_ended_and_a_resume
     world.clock.advance(world.limits.sweep.stop.grace);
     world.sweep().await;
     assert_eq!(held(&world), [1, 0, 0]);
-    world.clock.advance(world.limits.sweep.backoff_max);
+    world.clock.advance(2 * world.limits.sweep.recovery.stale);
     world.sweep().await;
     assert_eq!(held(&world), [1, 0, 0], "once");
     world.resume(job).await;
@@ -87,7 +87,7 @@ async fn a_job_that_waits_for_a_slot_can_be_paused_again() {
     world.resume(job).await;
     assert!(world.pause(job).await.is_paused_by_owner());
     assert_eq!(world.completed(other).await, 3);
-    world.clock.advance(world.limits.sweep.backoff_max);
+    world.clock.advance(2 * world.limits.sweep.recovery.stale);
     world.sweep().await;
     assert!(world.jobs.job(job).await.unwrap().is_paused_by_owner());
     world.resume(job).await;
