@@ -70,7 +70,7 @@ pub fn check_view(job: &Job, view: &JobView, record: &mut JobRecord) -> Checked 
         format!("progress {} of {} items", view.item_progress, view.item_count)
     })?;
     ensure(view.percent < 100 || job.status() == Status::Completed, || "100 percent before the end".into())?;
-    let (in_flight, width) = (view.chunks_in_flight, record.width.map_or(u64::MAX, u64::from));
+    let (in_flight, width) = (view.chunks_in_flight, job.max_concurrency.map_or(u64::MAX, u64::from));
     ensure(in_flight <= width, || format!("{in_flight} chunks are in flight, more than the window of {width}"))?;
     ensure(in_flight == 0 || !job.is_ended(), || format!("{in_flight} chunks are in flight after the end"))?;
     if job.status() == Status::Running && job.redrive.is_none() {

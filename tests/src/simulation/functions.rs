@@ -308,6 +308,7 @@ impl Run {
             Operation::Cancel(job) => self.cancel(planned, job),
             Operation::Pause(job) => self.pause(planned, job),
             Operation::Resume(job) => self.resume(planned, job),
+            Operation::Widen(job, width) => self.widen(planned, job, width),
             Operation::Retune(job) => self.retune(planned, job),
             Operation::Redrive(job, redrive) => self.redrive(planned, job, redrive),
             Operation::ReplaceFile(job) => self.replace_file(job),

@@ -121,6 +121,7 @@ gates!(Updates for GatedJobs {
                 if let UpdateAnswer::Written(now) = &answer {
                     written.get_or_init(|| now.revision);
                     self.invariants.paused(seen, now, self.hub.now());
+                    self.invariants.widened(seen, now);
                     self.hub.check(self.invariants.slots_moved(seen, now));
                     if seen.breaker_pause().is_some() && next.resend_from.is_some() {
                         self.invariants.reach("resumed after a pause by the breaker");

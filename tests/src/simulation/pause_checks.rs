@@ -92,6 +92,18 @@ impl Invariants {
         self.slots()
     }
 
+    /// The row of a job has changed: from now on this is its window. Chunks of the window before have no messages that count.
+    pub fn widened(&self, seen: &Job, next: &Job) {
+        if seen.max_concurrency == next.max_concurrency {
+            return;
+        }
+        self.reach("width changed");
+        if let Some(record) = self.known().jobs.get_mut(&next.job_guid) {
+            (record.width, record.ahead) = (next.max_concurrency, next.tallies_ahead);
+            record.in_flight.clear();
+        }
+    }
+
     /// A chunk is sent: no run from before the last pause is at work on it.
     pub fn runs_alone(&self, message: &ChunkMessage) -> Checked {
         let known = self.known();

@@ -4,6 +4,9 @@ use std::sync::Arc;
 
 use cancel_job::pause::PauseError;
 use rowmill_core::model::ids::JobGuid;
+use rowmill_core::model::messages::SplitMessage;
+use rowmill_core::ports::PortError;
+use rowmill_core::progress::update::{Updated, update_job};
 
 use super::functions::Reply;
 use super::plan::{Operation, Planned};
@@ -28,6 +31,26 @@ impl Run {
         let Some(owner) = jobs.iter().find(|row| row.job_guid == job).map(|row| row.owner.clone()) else { return };
         let pauser = Arc::clone(&self.world.pauser);
         self.invoke_api(planned, async move { reply("resumed", pauser.resume(&owner, job).await) });
+    }
+
+    /// Gives a job another width, as its owner may.
+    pub(super) fn widen(&mut self, planned: Planned, job: usize, width: u32) {
+        let Some((guid, _)) = self.job_of(job) else { return };
+        let pauser = Arc::clone(&self.world.pauser);
+        self.invoke_api(planned, async move {
+            let changed = async {
+                let job = pauser.jobs.job(guid).await?;
+                let now = pauser.clock.now();
+                let changed = update_job(&*pauser.jobs, &job, |job| job.with_width(width, now)).await?;
+                if let Updated::Now(job) = changed
+                    && job.resend_from.is_some()
+                {
+                    pauser.splits.send(&[SplitMessage::of(&job)]).await?;
+                }
+                Ok::<_, PortError>(())
+            };
+            reply("given another width", changed.await.map_err(PauseError::Port))
+        });
     }
 
     /// Once there are no more faults, somebody finds the paused jobs and resumes them. The breaker must find its own.

@@ -64,6 +64,8 @@ pub enum Operation {
     /// Pauses it, and mostly resumes it later.
     Pause(usize),
     Resume(JobGuid),
+    /// Gives it this `maxConcurrency`.
+    Widen(usize, u32),
     /// Changes its tolerance, its deadline, or both.
     Retune(usize),
     Redrive(usize, Redrive),
@@ -178,7 +180,10 @@ impl Plan {
         let plain = |kind: &Kind| matches!(kind, Kind::Good | Kind::Bad | Kind::Ragged);
         self.faults.budget == 0
             && self.outage.is_none()
-            && !self.operations.iter().any(|planned| matches!(planned.operation, Operation::Pause(_)))
+            && !self
+                .operations
+                .iter()
+                .any(|planned| matches!(planned.operation, Operation::Pause(_) | Operation::Widen(..)))
             && self.stale > visibility(QueueName::Items(Priority::Normal))
             && self.jobs.iter().all(|job| job.file.rows.iter().all(plain))
     }
@@ -328,6 +333,9 @@ fn operations(rng: &mut fastrand::Rng, jobs: &[JobPlan]) -> Vec<Planned> {
         let pauses = [0, 0, 0, 0, 1, 1, 2, 4][rng.usize(0..8)];
         for _ in 0..pauses {
             plan(rng.u64(0..1500), Operation::Pause(number), 2);
+        }
+        for _ in 0..[0, 0, 0, 0, 0, 1, 1, 2][rng.usize(0..8)] {
+            plan(rng.u64(0..1500), Operation::Widen(number, rng.u32(1..=6)), 2);
         }
         if rng.u8(..) < 12 {
             plan(rng.u64(0..600), Operation::ReplaceFile(number), 0);

@@ -31,8 +31,9 @@ use rowmill_core::job_types::JobTypes;
 use rowmill_core::model::ids::{FileGuid, JobGuid, Owner};
 use rowmill_core::model::job::{Job, Lease};
 use rowmill_core::model::job_type_limits::JobTypeLimits;
+use rowmill_core::model::messages::SplitMessage;
 use rowmill_core::ports::processor::JobType;
-use rowmill_core::ports::{Clock, JobStore, RecordStore};
+use rowmill_core::ports::{Clock, JobStore, Jobs, RecordStore};
 use rowmill_core::progress::update::update_job;
 use rowmill_core::wiring::{Port, Ports};
 use serde_json::{Value, json};
@@ -226,6 +227,12 @@ impl World {
     pub async fn retune(&self, job: JobGuid, limits: Value) -> Result<Job, RetuneError> {
         let limits = serde_json::from_value(limits).expect("a request");
         self.retuner.retune(&Self::owner(), job, &limits).await
+    }
+
+    /// Sends the message that continues the job, as its resume does.
+    pub async fn send_split(&self, job: JobGuid) {
+        let row = self.jobs.job(job).await.expect("the job is there");
+        self.pauser.splits.send(&[SplitMessage::of(&row)]).await.expect("in-memory ports do not fail");
     }
 
     /// A time limit that leaves time for everything.

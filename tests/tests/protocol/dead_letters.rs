@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use acceptance::copies::chunk_messages;
 use acceptance::files;
-use acceptance::world::World;
+use acceptance::world::{World, change};
 use complete_job::complete::CompletionEnd;
 use dead_letter::settle::{DeadLetterEnd, DeadMessage};
 use rowmill_core::model::dead_letter::DeadLetterKind;
@@ -13,7 +13,7 @@ use rowmill_core::model::ids::JobGuid;
 use rowmill_core::model::job::StopCode;
 use rowmill_core::model::job::states::Status;
 use rowmill_core::model::messages::{CompletionMessage, SplitMessage};
-use rowmill_core::ports::{DeadLetters, Jobs};
+use rowmill_core::ports::{Clock, DeadLetters, Jobs};
 use uuid::Uuid;
 
 use crate::chunks_of;
@@ -74,6 +74,27 @@ async fn a_dead_letter_of_a_split_from_before_a_resume_does_not_stop_the_job() {
     let letter = DeadMessage::Split(split);
     assert_eq!(world.dead_letters.settle("letter", &letter).await.unwrap(), DeadLetterEnd::Obsolete);
     assert_eq!(world.completed(job).await, 9);
+}
+
+#[tokio::test]
+async fn a_resume_at_any_call_of_the_settling_keeps_the_job_from_being_stopped() {
+    for call in 0.. {
+        let (world, job, split) = created(1, 9).await;
+        let (jobs, clock) = (world.jobs.clone(), world.clock.clone());
+        world.faults.freeze(call, async move {
+            let row = jobs.job(job).await.expect("the job is there");
+            if row.is_ended() || row.is_stopped() {
+                return;
+            }
+            change(&*jobs, job, |job| job.pause(clock.now())?.resume(clock.now())).await;
+        });
+        world.dead_letters.settle("letter", &DeadMessage::Split(split)).await.ok();
+        let row = world.jobs.job(job).await.unwrap();
+        if world.faults.thaw() {
+            break;
+        }
+        assert!(!row.is_stopped() || row.pauses == 0, "call {call}: it was resumed, and then stopped");
+    }
 }
 
 #[tokio::test]

@@ -98,7 +98,7 @@ async fn a_job_with_max_concurrency_is_resumed_within_its_window() {
         assert!(!world.faults.thaw());
         world.process_all(&chunks[1..]).await;
         assert!(world.chunks.take().is_empty(), "width {width}");
-        world.resume(job).await;
+        world.send_split(job).await;
         world.split().await;
         let sent = world.chunks.take();
         let numbers: Vec<u64> = sent.iter().map(|message| message.address.number()).collect();
@@ -127,7 +127,7 @@ async fn a_chunk_that_is_committed_at_any_call_of_a_resend_is_followed_by_the_ne
                 let one = Counts { succeeded: 1, ..Counts::default() };
                 committer.commit(&first, mark, one).await.expect("in-memory ports do not fail");
             });
-            world.resume(job).await;
+            world.send_split(job).await;
             world.split().await;
             if world.faults.thaw() {
                 break;
@@ -293,6 +293,20 @@ async fn the_message_of_an_earlier_resume_sends_nothing_beside_that_of_the_last_
     assert_eq!(world.chunks.take().len(), 3);
     assert_eq!(world.splitter.split(&messages[0], world.deadline()).await.unwrap(), SplitEnd::NotOurs);
     assert_eq!(world.jobs.job(job).await.unwrap().resend_from, Some(1));
+}
+
+#[tokio::test]
+async fn a_repeated_resume_does_not_join_the_resend() {
+    let (world, job) = split(1, 150).await;
+    world.chunks.take();
+    world.pause(job).await;
+    world.resume(job).await;
+    // The resend has sent the first tally.
+    world.split_within(Duration::ZERO).await;
+    assert_eq!(world.jobs.job(job).await.unwrap().resend_from, Some(1));
+    assert_eq!(world.splits.take().len(), 1, "its message to continue");
+    world.resume(job).await;
+    assert!(world.splits.take().is_empty(), "another message would send the second tally beside it");
 }
 
 #[tokio::test]

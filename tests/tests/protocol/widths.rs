@@ -38,6 +38,36 @@ async fn no_more_chunks_are_in_flight_than_max_concurrency() {
     }
 }
 
+#[tokio::test]
+async fn the_width_of_a_running_job_changes_without_a_lost_or_a_doubled_place() {
+    for (before, after) in [(1, 5), (70, 3), (10, 1), (64, 70)] {
+        let (world, job) = split_with(1, 150, json!({ "maxConcurrency": before })).await;
+        let chunks = world.chunks.take();
+        // Every other chunk of the window has ended: later ones than some that have not.
+        world.process_all(chunks.iter().skip(1).step_by(2)).await;
+        world.chunks.take();
+        change(&*world.jobs, job, |job| job.with_width(after, world.clock.now())).await;
+        for message in &chunks {
+            world.process(message, false).await;
+        }
+        assert!(world.chunks.take().is_empty(), "messages of the old window are dropped");
+        world.send_split(job).await;
+        world.clock.advance(world.limits.split.stop.grace);
+        world.split().await;
+        let mut in_flight = world.chunks.take();
+        let (mut most, mut sent) = (0, BTreeSet::new());
+        while let Some(message) = in_flight.pop() {
+            assert!(sent.insert(message.address), "{before} to {after}: {:?} is sent twice", message.address);
+            most = most.max(in_flight.len() + 1);
+            world.process(&message, false).await;
+            in_flight.extend(world.chunks.take());
+        }
+        let shown = world.run_and_show(job).await;
+        assert_eq!((shown.status, shown.items_succeeded), (Status::Completed, 150), "{before} to {after}");
+        assert_eq!(most, after as usize, "{before} to {after}: exactly the limit");
+    }
+}
+
 /// Runs a job of so many chunks again and again, with a crash before or after each call of the functions.
 async fn survives_a_crash_at_any_call(limits: Limits, rows: u64, fields: Value) {
     at_every_call(async |call, death| {

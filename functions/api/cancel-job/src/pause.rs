@@ -62,8 +62,8 @@ impl Pauser {
         Err(PortError::unavailable("pausing the job", "its row keeps changing").into())
     }
 
-    /// Resumes the owner's job, and sends the message that continues it. Resuming it again changes nothing, except that
-    /// the message is sent again as long as chunks may be missing.
+    /// Resumes the owner's job, and sends the message that continues it. Resuming it again changes nothing and sends nothing:
+    /// a second message could join the resend, and chunks would run twice.
     ///
     /// # Errors
     /// See [`PauseError`]; nothing is written then.
@@ -75,21 +75,25 @@ impl Pauser {
             }
             let now = self.clock.now();
             match update_job(&*self.jobs, &job, |job| job.resume(now)).await?.done() {
-                // If it is paused, it was paused again since.
                 Ok(resumed) => {
-                    job = resumed;
-                    break;
+                    self.send_resend(&resumed).await;
+                    return Ok(resumed);
                 }
                 Err(now) => job = not_ending(*now)?,
             }
         }
-        // A failure to send is only logged: the job is resumed, and the sweep sends the message.
-        if job.resend_from.is_some()
-            && let Err(error) = self.splits.send(&[SplitMessage::of(&job)]).await
-        {
-            tracing::error!(job.id = %job_guid, error = &error as &dyn std::error::Error, "job resumed, message not sent");
-        }
         Ok(job)
+    }
+
+    /// Sends the message that has the missing chunks sent again, unless the job was paused again since. A failure is only
+    /// logged: the job is resumed, and the sweep sends the message.
+    pub(crate) async fn send_resend(&self, job: &Job) {
+        if job.resend_from.is_some()
+            && let Err(error) = self.splits.send(&[SplitMessage::of(job)]).await
+        {
+            let error = &error as &dyn std::error::Error;
+            tracing::error!(job.id = %job.job_guid, error, "job resumed, message not sent");
+        }
     }
 
     async fn active(&self, owner: &Owner, job_guid: JobGuid) -> Result<Job, PauseError> {

@@ -8,7 +8,6 @@ use rowmill_core::model::ids::RunId;
 use rowmill_core::model::job::Job;
 use rowmill_core::model::keys;
 use rowmill_core::model::messages::{ChunkMessage, DeliveryMode};
-use rowmill_core::model::spec::Spec;
 use rowmill_core::model::tally::{ChunkAddress, Tally};
 use rowmill_core::ports::{Clock, JobStore, Objects, PortError, Queue};
 use rowmill_core::progress::commit::window::ConcurrencyWindow;
@@ -44,12 +43,11 @@ pub struct TallyPoint {
 
 impl TallyPoint {
     /// The index of the tally that this run cut here.
-    pub fn index(&self, attempt: u32, spec: &Spec, run: RunId, cut: &CutTally) -> ChunkIndex {
+    pub fn index(&self, attempt: u32, run: RunId, cut: &CutTally) -> ChunkIndex {
         let stored = cut.stored.as_ref();
         ChunkIndex {
             start: self.start,
             end: self.behind(attempt, cut),
-            max_concurrency: spec.max_concurrency,
             chunks: cut.chunks.clone(),
             stored: stored.map(|cut| StoredChunks { by: run, weights: cut.weights.clone(), next: cut.next.clone() }),
         }
@@ -128,7 +126,7 @@ impl TallyDispatcher<'_> {
             return Ok(());
         }
         let missing = index.missing(job, tally, delivery_mode);
-        self.chunks.send(&self.window.admit(missing).await?).await
+        self.chunks.send(&self.window.admit(job, missing).await?).await
     }
 
     /// Puts all that the receiver of a chunk reads, and then the tally row. Returns the row that is in the store: another run

@@ -156,7 +156,7 @@ impl Splitter {
             if point.number >= TALLIES_MAX {
                 return Ok(self.stop_at(job, &point, StopCode::FileTooLong, too_long()));
             }
-            let index = point.index(job.attempt, &spec, run, &tally);
+            let index = point.index(job.attempt, run, &tally);
             match dispatcher.dispatch(job, &point, &tally, index).await? {
                 Dispatched::Sent(counted, index) => {
                     *job = *counted;

@@ -20,7 +20,7 @@ use rowmill_core::ports::{
     CheckpointMoved, Clock, Completion, Entropy, JobStore, Objects, PortError, Queue, WriteLost,
 };
 use rowmill_core::progress::JobSteps;
-use rowmill_core::progress::update::{release_lease, stop_attempt, take_lease};
+use rowmill_core::progress::update::{release_lease, stop_attempt, take_lease, update_job};
 use serde::Deserialize;
 
 /// The use case and the ports it works through.
@@ -217,16 +217,24 @@ impl DeadLetters {
             self.steps.split_end.announce(job).await?;
             return Ok(DeadLetterEnd::Obsolete);
         }
-        let has_moved = (job.split.tallies, job.pauses) != (message.tallies, message.pauses);
-        if has_moved && !job.is_stopped() {
-            // The split has made progress since, or the job was resumed with a message of its own. If that is lost, the
-            // sweep recovers it.
+        // The split has made progress since, or the job was resumed with a message of its own. If that is lost, the sweep
+        // recovers it.
+        let has_moved = |job: &Job| (job.split.tallies, job.pauses) != (message.tallies, message.pauses);
+        if has_moved(job) && !job.is_stopped() {
             return Ok(DeadLetterEnd::Obsolete);
         }
         let job = self.take_lease(job, run).await?;
         let said = "every try to split the file failed; see the logs of split-job for the cause";
         let stop = Stop::because(StopCode::SplitFailed, said, self.clock.now());
-        let Some(job) = stop_attempt(&*self.jobs, &job, &stop).await? else { return Ok(DeadLetterEnd::Obsolete) };
+        let still = |job: &Job| job.stop(&stop).filter(|_| !has_moved(job));
+        let job = match update_job(&*self.jobs, &job, still).await?.job() {
+            job if job.is_past(message.attempt) => return Ok(DeadLetterEnd::Obsolete),
+            job if !job.is_stopped() => {
+                release_lease(&*self.jobs, &job, run).await?;
+                return Ok(DeadLetterEnd::Obsolete);
+            }
+            job => job,
+        };
         self.steps.split_end.finish(&job, run, false).await?;
         Ok(DeadLetterEnd::JobStopped)
     }

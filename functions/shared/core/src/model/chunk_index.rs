@@ -20,9 +20,6 @@ pub struct ChunkIndex {
     pub start: Position,
     /// The border after the last chunk.
     pub end: Position,
-    /// Maximum number of chunks of the job in flight, if there is a bound.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub max_concurrency: Option<u32>,
     /// The chunks in order.
     pub chunks: Vec<Chunk>,
     /// The objects that hold their text, if they are not ranges of the upload.
@@ -74,7 +71,6 @@ impl ChunkIndex {
                 Some(StoredText { by: stored.by, weight: *stored.weights.get(usize::from(address.index))? })
             }
         };
-        let max_concurrency = self.max_concurrency;
-        Some(ChunkMessage { delivery_mode, max_concurrency, stored, ..ChunkMessage::of(job, address, chunk) })
+        Some(ChunkMessage { delivery_mode, stored, ..ChunkMessage::of(job, address, chunk) })
     }
 }

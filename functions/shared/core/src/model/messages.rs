@@ -57,8 +57,8 @@ pub struct ChunkMessage {
     /// The history of the message, which tells its receiver how to begin.
     #[serde(default)]
     pub delivery_mode: DeliveryMode,
-    /// The job's `maxConcurrency`: how many of its chunks may be in flight at once. The run that commits this chunk
-    /// sends the chunk this many places further.
+    /// The job's `maxConcurrency` when the message was sent: how many of its chunks may be in flight at once. The run that
+    /// commits this chunk sends the one that waits for it.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub max_concurrency: Option<u32>,
     /// The object that holds the chunk's text, if it is not a range of the upload.
@@ -76,7 +76,7 @@ pub struct ChunkMessage {
 }
 
 impl ChunkMessage {
-    /// The first message of a chunk of this job: a range of the upload, without a bound of chunks in flight.
+    /// The first message of a chunk of this job: a range of the upload.
     pub fn of(job: &Job, address: ChunkAddress, chunk: Chunk) -> Self {
         Self {
             job_guid: job.job_guid,
@@ -85,7 +85,7 @@ impl ChunkMessage {
             pauses: job.pauses,
             chunk,
             delivery_mode: DeliveryMode::Fresh,
-            max_concurrency: None,
+            max_concurrency: job.max_concurrency,
             stored: None,
             job_type: Some(job.job_type.clone()),
             priority: job.priority,

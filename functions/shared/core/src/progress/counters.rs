@@ -26,9 +26,14 @@ pub struct Counters {
 impl Counters {
     /// Reads the counters of the job's current attempt.
     pub async fn read(jobs: &dyn JobStore, job: &Job) -> Result<Self, PortError> {
+        Self::read_first(jobs, job, job.split.tallies).await
+    }
+
+    /// As [`read`](Self::read), of the first `tallies` of the attempt only.
+    pub async fn read_first(jobs: &dyn JobStore, job: &Job, tallies: u32) -> Result<Self, PortError> {
         let totals = jobs.totals(job.job_guid, job.attempt).await?;
         let mut open = Vec::new();
-        for numbers in open_ranges(&totals, job.split.tallies) {
+        for numbers in open_ranges(&totals, tallies) {
             open.extend(jobs.tallies(job.job_guid, job.attempt, numbers).await?);
         }
         open.retain(|tally| !totals.closed.contains(&tally.number));
@@ -76,13 +81,18 @@ impl Counters {
     /// those of a tally that waits until the one `tallies_ahead` places before it is half done. A width of 0, which no request
     /// may have, counts as 1.
     pub fn in_flight(&self, job: &Job) -> u64 {
-        let Some(width) = job.max_concurrency else {
-            let sent = self.due(job);
-            return sent.map(|tally| u64::from(tally.expected.saturating_sub(tally.done))).sum();
-        };
-        let chains: BTreeSet<u64> =
-            self.open.iter().flat_map(Tally::uncommitted).map(|n| n % u64::from(width.max(1))).collect();
-        chains.len() as u64
+        match job.max_concurrency {
+            None => self.due(job).map(|tally| u64::from(tally.expected.saturating_sub(tally.done))).sum(),
+            Some(width) => self.heads(width).len() as u64,
+        }
+    }
+
+    /// The chunks inside a window of this width: of those with the same number modulo the width the first that is not
+    /// committed.
+    pub fn heads(&self, width: u32) -> BTreeSet<u64> {
+        let mut chains = BTreeSet::new();
+        let open = self.open.iter().flat_map(Tally::uncommitted);
+        open.filter(|number| chains.insert(number % u64::from(width.max(1)))).collect()
     }
 
     /// When a tally last moved.

@@ -231,6 +231,25 @@ fn a_commit_leaves_to_the_resend_what_that_has_not_come_to() {
 }
 
 #[test]
+fn another_width_is_a_pause_and_a_resume_in_one_write() {
+    let holder = running().lease.unwrap().holder;
+    let counted = Job { max_concurrency: Some(3), ..running() };
+    let counted = counted.count_tally(holder, 0, Position { offset: 99, row: 9 }, at(1)).unwrap();
+    assert_eq!(counted.with_width(3, at(2)), Some(counted.clone()), "the same width");
+    let again = counted.pause(at(2)).unwrap().resume(at(2));
+    assert_eq!(counted.with_width(5, at(2)), again.map(|job| Job { max_concurrency: Some(5), ..job }));
+
+    let resumed = counted.pause(at(2)).unwrap().resume(at(3)).unwrap();
+    for held in [counted.pause(at(2)).unwrap(), resumed] {
+        let only_wider = Job { max_concurrency: Some(5), ..held.clone() };
+        assert_eq!(held.with_width(5, at(4)), Some(only_wider), "nothing is sent before the resend begins");
+    }
+    let ahead = Job { max_concurrency: None, tallies_ahead: Some(2), ..counted.clone() }.with_width(5, at(4)).unwrap();
+    assert_eq!((ahead.tallies_ahead, ahead.resend_from), (None, Some(0)));
+    assert_eq!(counted.stop(&stop(StopCode::Cancelled)).unwrap().with_width(5, at(4)), None);
+}
+
+#[test]
 fn messages_from_before_a_pause_are_dropped() {
     let paused = running().pause(at(2)).unwrap();
     let resumed = paused.resume(at(3)).unwrap();

@@ -69,7 +69,7 @@ pub struct Job {
     pub warnings: Vec<Warning>,
     /// How many failed items it tolerates before it is stopped. A redrive tolerates any number.
     pub tolerance: Option<Tolerance>,
-    /// Maximum number of its chunks in flight, as in its spec.
+    /// Maximum number of its chunks in flight.
     pub max_concurrency: Option<u32>,
     /// Its priority: which queues carry its messages.
     pub priority: Priority,

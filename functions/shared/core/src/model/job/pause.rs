@@ -69,6 +69,26 @@ impl Job {
         }
     }
 
+    /// Changes its `maxConcurrency`. If chunks may have messages, this is a pause and a resume in one write: their runs end
+    /// under the old width, their messages are dropped, and after the grace a resend fills the new window.
+    pub fn with_width(&self, width: u32, now: Timestamp) -> Option<Self> {
+        // `talliesAhead` bounds only a job that has no width.
+        let next = Self { max_concurrency: Some(width), tallies_ahead: None, ..self.clone() };
+        // After a pause nothing is sent before the resend begins, under the width that the row has then.
+        let is_sent = self.split.tallies > 0 && self.paused_at.is_none() && self.max_concurrency != Some(width);
+        match self.phase {
+            Phase::Runnable if is_sent => next.paused(None, now).resume(now),
+            Phase::Runnable | Phase::Paused(_) => Some(next),
+            Phase::Stopping(_) | Phase::Ended(_) => None,
+        }
+    }
+
+    /// True if its `maxConcurrency` may have changed while chunks were in flight: then chunks may be committed before earlier
+    /// ones of their chain.
+    pub const fn may_have_gaps(&self) -> bool {
+        self.pauses > 0
+    }
+
     /// Resumes it for the breaker, if the breaker has paused it and nobody has resumed or paused it since `pauses` was read.
     pub fn resume_by_breaker(&self, pauses: u32, now: Timestamp) -> Option<Self> {
         let is_breakers = self.pauses == pauses && self.breaker_pause().is_some();

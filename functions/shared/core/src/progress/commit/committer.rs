@@ -108,7 +108,7 @@ impl ChunkCommitter {
     pub async fn follow(&self, message: &ChunkMessage, written: &CommitEnds) -> Result<(), PortError> {
         let Some(tally) = written.ends.last().map(|(_, committed)| committed.tally()) else { return Ok(()) };
         if written.won > 0 {
-            self.window.send_next(message, DeliveryMode::Fresh).await?;
+            self.window.send_next(message, DeliveryMode::Fresh, true).await?;
             if tally.is_half_done_by(written.won) {
                 self.send_next_tally(message, tally, DeliveryMode::Fresh).await?;
             }
@@ -129,10 +129,10 @@ impl ChunkCommitter {
     }
 
     /// Repeats the steps that follow a commit: the run that committed may have died before it took them. Only if it may have
-    /// been a run of this very message (`is_same`), the tally that waits for this one is sent again. Otherwise redundant
-    /// messages would cause others.
+    /// been a run of this very message (`is_same`), the tally that waits for this one is sent again, and a chunk beyond a gap.
+    /// Otherwise redundant messages would cause others.
     pub async fn settle(&self, message: &ChunkMessage, tally: &Tally, is_same: bool) -> Result<(), PortError> {
-        self.window.send_next(message, DeliveryMode::Recovered).await?;
+        self.window.send_next(message, DeliveryMode::Recovered, is_same).await?;
         if is_same && tally.is_half_done() && !tally.next_sent {
             self.send_next_tally(message, tally, DeliveryMode::Recovered).await?;
         }

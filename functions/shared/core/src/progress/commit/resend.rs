@@ -43,7 +43,7 @@ impl ChunkResender {
         }
         let index = chunk_index::of(&**objects, job.job_guid, tally).await?;
         let (mut chunks, mut isolated) = (Vec::new(), Vec::new());
-        let admitted = self.committer.window.admit(index.missing(job, tally, DeliveryMode::Recovered)).await?;
+        let admitted = self.committer.window.admit(job, index.missing(job, tally, DeliveryMode::Recovered)).await?;
         let with_checkpoint = async |message: ChunkMessage| {
             let checkpoint = jobs.checkpoint(job.job_guid, message.address).await?;
             Ok::<_, PortError>((message, checkpoint))

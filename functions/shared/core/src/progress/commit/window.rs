@@ -1,6 +1,7 @@
 //! The window: bounds the chunks of a job that have messages at once.
 //!
-//! With `maxConcurrency` W, chunk n may start once chunk n − W is committed. Any other job may have so many *tallies ahead*
+//! With `maxConcurrency` W, chunk n may start once chunks n − W, n − 2W and so on are committed: so of the chunks with the same
+//! number modulo W one has a message. Unless W has changed, they are committed in their order, and n − W is the last. Any other job may have so many *tallies ahead*
 //! as its row says: the chunks of tally n are sent once the tally that many places before it is half done. So the messages of
 //! a big job never fill a queue, and a small job behind it waits for a few tallies, not for a whole file. Half, because a few
 //! chunks that are slow, or fail again and again, then hold up no other one.
@@ -16,6 +17,7 @@ use crate::model::job::Job;
 use crate::model::messages::{ChunkMessage, DeliveryMode};
 use crate::model::tally::Tally;
 use crate::ports::{JobStore, Objects, PortError, Queue};
+use crate::progress::counters::Counters;
 
 /// Decides which chunks may start, and sends the next one.
 #[derive(Clone)]
@@ -32,11 +34,15 @@ impl ConcurrencyWindow {
     ///
     /// The tally must be counted first. Then a run that later commits what they wait for finds the tally counted and sends
     /// the messages itself.
-    pub async fn admit(&self, messages: Vec<ChunkMessage>) -> Result<Vec<ChunkMessage>, PortError> {
+    pub async fn admit(&self, job: &Job, messages: Vec<ChunkMessage>) -> Result<Vec<ChunkMessage>, PortError> {
+        let (Some(width), Some(number)) = (job.max_concurrency, messages.first().map(|first| first.address.tally))
+        else {
+            return Ok(messages);
+        };
         let mut before: Option<Tally> = None;
         let mut admitted = Vec::with_capacity(messages.len());
         for message in messages {
-            let Some(awaited) = message.max_concurrency.and_then(|width| message.address.before(width)) else {
+            let Some(awaited) = message.address.before(width) else {
                 admitted.push(message);
                 continue;
             };
@@ -48,6 +54,11 @@ impl ConcurrencyWindow {
                 admitted.push(message);
             }
             before = Some(tally);
+        }
+        if job.may_have_gaps() && !admitted.is_empty() {
+            let counters = Counters::read_first(&*self.jobs, job, number + 1).await?;
+            let heads = counters.heads(width);
+            admitted.retain(|message| heads.contains(&message.address.number()));
         }
         Ok(admitted)
     }
@@ -61,21 +72,48 @@ impl ConcurrencyWindow {
         }
     }
 
-    /// Sends the chunk W places after a committed one. If that chunk's tally is not counted yet, the splitter sends it:
-    /// it counts the tally first and then looks at this chunk. It is not sent if a resend sends it. Of a stopped job only the
-    /// winner of the commit sends it (`Fresh`): later a run of it may be at work, and a second message would skip what that
-    /// run has processed.
-    pub async fn send_next(&self, message: &ChunkMessage, delivery_mode: DeliveryMode) -> Result<(), PortError> {
-        let Some(next) = message.max_concurrency.map(|width| message.address.after(width)) else { return Ok(()) };
+    /// Sends the chunk W places after a committed one, with the W of the job row. If that chunk's tally is not counted yet, the
+    /// splitter sends it: it counts the tally first and then looks at this chunk. It is not sent if a resend sends it. Of a
+    /// stopped job only the winner of the commit sends it (`Fresh`): later a run of it may be at work, and a second message
+    /// would skip what that run has processed.
+    ///
+    /// If W has changed, that chunk may be committed: then it is sent which is next in turn, if a run of this very message
+    /// has committed (`is_same`). Otherwise each redundant message would cause another one.
+    pub async fn send_next(
+        &self,
+        message: &ChunkMessage,
+        delivery_mode: DeliveryMode,
+        is_same: bool,
+    ) -> Result<(), PortError> {
+        if message.max_concurrency.is_none() {
+            return Ok(());
+        }
         let job = self.jobs.job(message.job_guid).await?;
-        if job.is_past(next.attempt) || next.tally >= job.split.tallies || !job.sends_on_commit(next.tally) {
+        let Some(width) = job.max_concurrency else { return Ok(()) };
+        // A run from before another W may have committed out of turn. The resend, or the run before it in turn, sends the next.
+        if job.drops(message.pauses)
+            || job.is_past(message.address.attempt)
+            || (job.is_stopped() && delivery_mode != DeliveryMode::Fresh)
+        {
             return Ok(());
         }
-        if job.is_stopped() && delivery_mode != DeliveryMode::Fresh {
-            return Ok(());
-        }
-        let tally = self.jobs.tally(job.job_guid, next.attempt, next.tally).await?;
-        if u32::from(next.index) >= tally.expected || tally.accounts_for(next.index) {
+        let (mut next, mut known) = (message.address.after(width), None::<Tally>);
+        let tally = loop {
+            if next.tally >= job.split.tallies || !job.sends_on_commit(next.tally) {
+                return Ok(());
+            }
+            let tally = match known.take().filter(|tally| tally.number == next.tally) {
+                Some(tally) => tally,
+                None => self.jobs.tally(job.job_guid, next.attempt, next.tally).await?,
+            };
+            match tally.accounts_for(next.index) {
+                false => break tally,
+                true if is_same && job.may_have_gaps() => next = next.after(width),
+                true => return Ok(()),
+            }
+            known = Some(tally);
+        };
+        if u32::from(next.index) >= tally.expected {
             return Ok(());
         }
         let index = chunk_index::of(&*self.objects, job.job_guid, &tally).await?;
