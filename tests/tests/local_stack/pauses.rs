@@ -49,10 +49,11 @@ fn a_paused_job_rests_and_a_resumed_one_counts_every_row_once() {
         assert!(again["version"].as_u64() >= paused["version"].as_u64());
         assert_eq!(stack.job_row(&job).await.number("pauses"), 1, "it changes nothing");
 
-        let limits = ["--tolerance-count", "9", "--deadline", "8h", "--priority", "low"];
+        let limits = ["--tolerance-count", "9", "--deadline", "8h", "--priority", "low", "--max-concurrency", "2"];
         let ran = stack.runs(&[&["retune", &job, "--json"][..], &limits[..]].concat()).await;
         let retuned: serde_json::Value = serde_json::from_str(&ran.out).unwrap_or_else(|_| panic!("{ran:?}"));
-        assert_eq!((&retuned["priority"], &retuned["tolerance"]["count"]), (&json!("low"), &json!(9)), "{retuned}");
+        assert_eq!((&retuned["priority"], &retuned["maxConcurrency"]), (&json!("low"), &json!(2)), "{retuned}");
+        assert_eq!(retuned["tolerance"]["count"], 9, "{retuned}");
         let row = stack.job_row(&job).await;
         assert_eq!(row.number("deadlineAt"), row.number("createdAt") + 8 * 3_600_000);
         let patch = |body| stack.call(Method::PATCH, &format!("/api/jobs/{job}")).json(&body);

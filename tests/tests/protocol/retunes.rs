@@ -41,7 +41,7 @@ fn deadline(at: jiff::Timestamp) -> Tuning {
 /// Retunes a job if it is active, whatever other processes do at that moment.
 async fn retune_if_active(jobs: Arc<InMemoryJobStore>, job: JobGuid, tuning: Tuning) {
     let seen = jobs.job(job).await.expect("the job is there");
-    update_job(&*jobs, &seen, |job| job.retune(&tuning)).await.expect("the store is there");
+    update_job(&*jobs, &seen, |job| job.retune(&tuning, seen.moved_at)).await.expect("the store is there");
 }
 
 #[tokio::test]
@@ -215,6 +215,32 @@ async fn messages_that_are_sent_later_have_the_new_priority() {
 }
 
 #[tokio::test]
+async fn another_width_sends_what_is_missing_again_in_its_window() {
+    for is_lost in [false, true] {
+        for (before, after) in [(None, 2), (Some(1), 3), (Some(4), 1)] {
+            let (world, job) = split_with(1, 150, json!({ "maxConcurrency": before })).await;
+            world.process(&world.chunks.take()[0], false).await;
+            world.chunks.take();
+            if is_lost {
+                world.jobs.lose_next_reply(|_| ());
+            }
+            let retuned = world.retune(job, json!({ "maxConcurrency": after, "priority": "low" })).await.unwrap();
+            assert_eq!((retuned.max_concurrency, retuned.tallies_ahead), (Some(after), None));
+            assert_eq!(world.retune(job, json!({ "maxConcurrency": after })).await.unwrap(), retuned, "the same again");
+            world.retune(job, json!({ "priority": "normal" })).await.unwrap();
+            let messages = world.splits.take();
+            assert_eq!(messages.len(), 1, "one for the restart, none for other limits");
+            world.splitter.split(&messages[0], world.deadline()).await.unwrap();
+            let sent = world.chunks.take();
+            assert_eq!(sent.len() as u32, after, "from {before:?} to {after}");
+            world.process_all(&sent).await;
+            world.run().await;
+            assert_eq!(world.completed(job).await, 150, "from {before:?} to {after}");
+        }
+    }
+}
+
+#[tokio::test]
 async fn the_same_limits_again_write_nothing() {
     let (world, job) = split(1, 9).await;
     let limits = json!({ "tolerance": { "count": 3 }, "deadlineSeconds": 7200, "priority": "low" });
@@ -250,6 +276,8 @@ async fn what_cannot_be_retuned_is_refused() {
     assert!(matches!(world.retune(job, json!({})).await, Err(RetuneError::Nothing)));
     assert!(matches!(world.retune(job, json!({ "tolerance": null })).await, Err(RetuneError::Nothing)));
     for (limits, wrong) in [
+        (json!({ "maxConcurrency": 0 }), "maxConcurrency"),
+        (json!({ "maxConcurrency": 10_001 }), "maxConcurrency"),
         (json!({ "deadlineSeconds": 0 }), "deadlineSeconds"),
         (json!({ "deadlineSeconds": 259_201 }), "deadlineSeconds"),
         (json!({ "tolerance": { "percent": 101 }, "priority": "low" }), "tolerance.percent"),

@@ -1,7 +1,8 @@
 //! Retunes an active job: its owner changes limits that it got when it was created. All processes read these limits from the job
-//! row, so each takes effect at the next look. What runs, or has a message, is not touched.
+//! row, so each takes effect at the next look. Only another `maxConcurrency` touches what runs or has a message: it pauses
+//! the job, and resumes it.
 
-use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -10,13 +11,15 @@ use rowmill_core::model::ids::{JobGuid, Owner};
 use rowmill_core::model::job::states::{Phase, Status};
 use rowmill_core::model::job::{Job, Tuning, details_until};
 use rowmill_core::model::owner_priorities::{OwnerPriorities, PriorityNotAllowed};
-use rowmill_core::ports::{Clock, JobStore, PortError};
+use rowmill_core::ports::PortError;
 use rowmill_core::progress::update::update_job;
+
+use crate::pause::Pauser;
 
 /// The use case and the ports it works through.
 pub struct Retuner {
-    pub jobs: Arc<dyn JobStore>,
-    pub clock: Arc<dyn Clock>,
+    /// Sends what another `maxConcurrency` has sent again.
+    pub pauser: Pauser,
     /// The longest deadline that a request may name, in seconds.
     pub deadline_max: u64,
     /// Retention of a job after its end.
@@ -27,7 +30,9 @@ pub struct Retuner {
 /// Why a job was not retuned. The texts are the problem details that the client reads.
 #[derive(Debug, thiserror::Error)]
 pub enum RetuneError {
-    #[error("The body names no limit. Send at least one of `tolerance`, `deadlineSeconds` and `priority`.")]
+    #[error(
+        "The body names no limit. Send at least one of `maxConcurrency`, `tolerance`, `deadlineSeconds` and `priority`."
+    )]
     Nothing,
     #[error("`{field}` {message}")]
     Field { field: &'static str, message: String },
@@ -70,15 +75,29 @@ impl Retuner {
         }
         request.check(self.deadline_max).map_err(|(field, message)| RetuneError::Field { field, message })?;
         let priority = request.priority.map(|asked| self.owner_priorities.allow(owner, asked)).transpose()?;
-        let mut job = match self.jobs.owned(owner, job_guid, self.clock.now()).await {
+        let Pauser { jobs, clock, .. } = &self.pauser;
+        let mut job = match jobs.owned(owner, job_guid, clock.now()).await {
             Err(PortError::NotFound) => return Err(RetuneError::Unknown(job_guid)),
             job => active(job?)?,
         };
         for _ in 0..TRIES {
             let deadline_at = request.deadline_seconds.map(|seconds| self.deadline(&job, seconds)).transpose()?;
-            let tuning = Tuning { tolerance: request.tolerance.map(Into::into), priority, deadline_at };
-            match update_job(&*self.jobs, &job, |job| job.retune(&tuning)).await?.done() {
-                Ok(job) => return Ok(job),
+            let (tolerance, max_concurrency) = (request.tolerance.map(Into::into), request.max_concurrency);
+            let tuning = Tuning { tolerance, max_concurrency, priority, deadline_at };
+            let (now, restarts) = (clock.now(), AtomicBool::new(false));
+            let retune = |job: &Job| {
+                let next = job.retune(&tuning, now)?;
+                restarts.store(next.pauses != job.pauses, Ordering::Relaxed);
+                Some(next)
+            };
+            match update_job(&**jobs, &job, retune).await?.done() {
+                Ok(job) => {
+                    // Not for an earlier resume: a second message could join its resend.
+                    if restarts.into_inner() {
+                        self.pauser.send_resend(&job).await;
+                    }
+                    return Ok(job);
+                }
                 Err(now) => job = active(*now)?,
             }
         }
@@ -87,7 +106,7 @@ impl Retuner {
 
     /// The deadline so many seconds after the present attempt of the job began.
     fn deadline(&self, job: &Job, seconds: u64) -> Result<Timestamp, RetuneError> {
-        let (now, deadline_at) = (self.clock.now(), job.attempt_at + Duration::from_secs(seconds));
+        let (now, deadline_at) = (self.pauser.clock.now(), job.attempt_at + Duration::from_secs(seconds));
         if deadline_at == job.deadline_at {
             return Ok(deadline_at);
         }

@@ -44,6 +44,6 @@ impl Retuner {
         owner_priorities: OwnerPriorities,
     ) -> Result<Self, Missing> {
         let (deadline_max, retention) = (deadlines.maximum_seconds, jobs.retention);
-        Ok(Self { jobs: ports.jobs.get()?, clock: ports.clock.get()?, deadline_max, retention, owner_priorities })
+        Ok(Self { pauser: Pauser::new(ports)?, deadline_max, retention, owner_priorities })
     }
 }

@@ -1,7 +1,7 @@
 //! The body of a request: its limits, its checks and its fingerprint.
 
 pub use rowmill_api::request::CreateJobRequest;
-use rowmill_api::request::{IDEMPOTENCY_KEY_MAX_CHARS, ITEMS_MAX, MAX_CONCURRENCY_MAX};
+use rowmill_api::request::{IDEMPOTENCY_KEY_MAX_CHARS, ITEMS_MAX};
 use rowmill_core::model::sha256::sha256_hex;
 use serde_json::{Map, Value, json};
 
@@ -115,9 +115,6 @@ pub fn check(request: &CreateJobRequest, maximum_deadline_seconds: u64) -> Resul
         if map.values().any(|value| is_deeper(value, NESTING_MAX - 1)) {
             return error(field, format!("is nested deeper than the maximum of {NESTING_MAX} levels."));
         }
-    }
-    if request.max_concurrency.is_some_and(|width| !(1..=MAX_CONCURRENCY_MAX).contains(&width)) {
-        return error("maxConcurrency", format!("must be from 1 to {MAX_CONCURRENCY_MAX}."));
     }
     if request.items.as_ref().is_some_and(|items| !(1..=ITEMS_MAX).contains(&items.len())) {
         return error("items", format!("must have 1 to {ITEMS_MAX} items. Upload more of them as a file."));

@@ -27,7 +27,7 @@ export class JobLimits extends HTMLElement {
     const { count, percent, maxConcurrency, deadlineSeconds, priority } = this.#fields;
     this.replaceChildren(h("div", { class: "grid" },
       field("Failed rows at most", count, "More stop the job"), field("Failed percent at most", percent, "More stop the job"),
-      this.#hints.maxConcurrency && field("Chunks at once", maxConcurrency, this.#hints.maxConcurrency), field("Deadline in seconds", deadlineSeconds, this.#hints.deadlineSeconds),
+      field("Chunks at once", maxConcurrency, this.#hints.maxConcurrency), field("Deadline in seconds", deadlineSeconds, this.#hints.deadlineSeconds),
       field("Priority", priority, "A job of high priority does not wait behind others; one of low priority may wait")));
   }
 

@@ -82,6 +82,10 @@ pub struct RetuneRequest {
     /// How many failed items the job tolerates before it is stopped.
     #[serde(default, deserialize_with = "tolerance", skip_serializing_if = "Option::is_none")]
     pub tolerance: Option<Tolerance>,
+    /// How many chunks of the job may be in flight at the same time. Running chunks end first.
+    #[serde(default, deserialize_with = "whole::optional", skip_serializing_if = "Option::is_none")]
+    #[schema(minimum = 1, maximum = 10_000)]
+    pub max_concurrency: Option<u32>,
     /// Which workers take up the messages that are sent from now on. Not every caller may use `high`.
     #[serde(default, deserialize_with = "priority", skip_serializing_if = "Option::is_none")]
     pub priority: Option<Priority>,
@@ -97,6 +101,9 @@ impl RetuneRequest {
     /// # Errors
     /// The first wrong field, and the rest of the sentence that begins with its name.
     pub fn check(&self, maximum_deadline_seconds: u64) -> Result<(), (&'static str, String)> {
+        if self.max_concurrency.is_some_and(|width| !(1..=MAX_CONCURRENCY_MAX).contains(&width)) {
+            return Err(("maxConcurrency", format!("must be from 1 to {MAX_CONCURRENCY_MAX}.")));
+        }
         if self.deadline_seconds.is_some_and(|seconds| !(1..=maximum_deadline_seconds).contains(&seconds)) {
             return Err(("deadlineSeconds", format!("must be from 1 to {maximum_deadline_seconds}.")));
         }
@@ -115,8 +122,8 @@ impl RetuneRequest {
 impl CreateJobRequest {
     /// The limits that the job gets, and that may be changed later.
     pub const fn limits(&self) -> RetuneRequest {
-        let Self { tolerance, priority, deadline_seconds, .. } = *self;
-        RetuneRequest { tolerance, priority, deadline_seconds }
+        let Self { tolerance, max_concurrency, priority, deadline_seconds, .. } = *self;
+        RetuneRequest { tolerance, max_concurrency, priority, deadline_seconds }
     }
 }
 

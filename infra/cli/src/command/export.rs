@@ -71,7 +71,7 @@ pub async fn execute(args: ExportArgs) -> Result<ExitCode, CommandError> {
         params: args.params()?,
         deadline_seconds: args.lifecycle.deadline.seconds(),
         max_concurrency: args.lifecycle.workers.max_concurrency,
-        priority: args.lifecycle.workers.priority.priority,
+        priority: args.lifecycle.workers.priority,
         ..CreateJobRequest::default()
     };
     args.lifecycle.carry_out(async |connection, stage| export(&args, &new_job, connection, stage).await).await

@@ -55,13 +55,6 @@ pub struct WorkersArgs {
     /// Process at most this many chunks of the job at the same time
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=i64::from(MAX_CONCURRENCY_MAX)))]
     pub max_concurrency: Option<u32>,
-    #[command(flatten)]
-    pub priority: PriorityArgs,
-}
-
-/// Which workers process a job.
-#[derive(Debug, Clone, Default, clap::Args)]
-pub struct PriorityArgs {
     /// The job's priority; the stack says which one its owner may use at most [default of a new job: normal]
     #[arg(long, value_parser = word_parser(Priority::ALL))]
     pub priority: Option<Priority>,
@@ -104,7 +97,7 @@ mod tests {
 
     #[test]
     fn a_priority_is_one_of_its_words() {
-        let priority = |arguments: &[&str]| line(arguments).map(|line| line.workers.priority.priority);
+        let priority = |arguments: &[&str]| line(arguments).map(|line| line.workers.priority);
         assert_eq!(priority(&[]), Ok(None));
         for expected in Priority::ALL {
             assert_eq!(priority(&["--priority", expected.as_str()]), Ok(Some(expected)));

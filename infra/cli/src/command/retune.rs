@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use rowmill_api::request::RetuneRequest;
 
 use super::connection::JobRefArgs;
-use super::limits::{DeadlineArgs, PriorityArgs, ToleranceArgs};
+use super::limits::{DeadlineArgs, ToleranceArgs, WorkersArgs};
 use super::{CommandError, print_result};
 use crate::follow::{Details, summary};
 
@@ -19,7 +19,7 @@ pub struct RetuneArgs {
     #[command(flatten)]
     pub job: JobRefArgs,
     #[command(flatten)]
-    pub priority: PriorityArgs,
+    pub workers: WorkersArgs,
     #[command(flatten)]
     pub tolerance: ToleranceArgs,
     #[command(flatten)]
@@ -32,7 +32,8 @@ pub struct RetuneArgs {
 pub async fn execute(args: RetuneArgs) -> Result<ExitCode, CommandError> {
     let limits = RetuneRequest {
         tolerance: args.tolerance.to_tolerance(),
-        priority: args.priority.priority,
+        max_concurrency: args.workers.max_concurrency,
+        priority: args.workers.priority,
         deadline_seconds: args.deadline.seconds(),
     };
     let connection = args.job.api.connect().await?;

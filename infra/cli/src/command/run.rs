@@ -144,7 +144,7 @@ async fn run(
         deadline_seconds: args.lifecycle.deadline.seconds(),
         tolerance: args.tolerance.to_tolerance(),
         max_concurrency: args.lifecycle.workers.max_concurrency,
-        priority: args.lifecycle.workers.priority.priority,
+        priority: args.lifecycle.workers.priority,
         metadata: source.metadata(),
         ..CreateJobRequest::default()
     };

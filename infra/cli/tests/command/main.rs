@@ -209,10 +209,11 @@ fn a_job_is_cancelled_paused_and_resumed_and_shown() {
 #[test]
 fn a_job_gets_the_limits_that_are_given() {
     let (url, sent) = recorded(job("running", None, 5, 0));
-    let limits = ["--tolerance-percent", "2.5", "--deadline", "8h", "--priority", "low"];
+    let limits = ["--tolerance-percent", "2.5", "--deadline", "8h", "--priority", "low", "--max-concurrency", "7"];
     let (shown, error) = said(0, rowmill(&["retune", GUID, "--url", &url]).args(limits));
     assert!(shown.starts_with("Job running") && error.contains("The job's deadline is "), "{shown}{error}");
-    let body = json!({ "tolerance": { "percent": 2.5 }, "deadlineSeconds": 28_800, "priority": "low" });
+    let tolerance = json!({ "percent": 2.5 });
+    let body = json!({ "tolerance": tolerance, "maxConcurrency": 7, "priority": "low", "deadlineSeconds": 28_800 });
     assert_eq!(request(&sent), (format!("PATCH /api/jobs/{GUID}"), body));
 }
 

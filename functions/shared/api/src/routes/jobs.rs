@@ -81,7 +81,7 @@ routes! {
     }
     RetuneJob = "PATCH" "/api/jobs/{jobGuid}" by "cancel-job" {
         summary: "Change limits of an active job",
-        description: "Changes any of `tolerance`, `deadlineSeconds` and `priority`, under the rules of a new \
+        description: "Changes any of `maxConcurrency`, `tolerance`, `deadlineSeconds` and `priority`, under the rules of a new \
                       job. They hold for what is not sent yet, and for every later look at deadline and failed rows. The same \
                       values again change nothing.",
         body: Some(RequestBody { required: true, json: Json::of::<RetuneRequest>(), or_file: false }),

@@ -146,7 +146,7 @@ pub async fn an_untaken_job_does_not_end_if_its_deadline_has_moved_since_it_was_
     let job = created(store, 1, "me").await;
     let seen = store.job(job).await.unwrap();
     let later = Tuning { deadline_at: Some(seen.deadline_at + Duration::from_secs(60)), ..Tuning::default() };
-    change(store, job, |job| job.retune(&later)).await;
+    change(store, job, |job| job.retune(&later, at(5))).await;
     let overdue =
         |seen: &Job| Completion::of_untaken(seen, &stop(StopCode::CapacityExceeded), Duration::from_secs(100));
     let Err(WriteLost::Condition(now)) = store.complete(&overdue(&seen).expect("untaken")).await else {
@@ -159,7 +159,7 @@ pub async fn a_job_that_ends_keeps_limits_that_it_got_since_it_was_read(store: &
     let job = running(store).await;
     let seen = store.job(job).await.unwrap();
     let tuning = Tuning { priority: Some(Priority::Low), deadline_at: Some(at(9_000)), ..Tuning::default() };
-    change(store, job, |job| job.retune(&tuning)).await;
+    change(store, job, |job| job.retune(&tuning, at(5))).await;
     store.complete(&end(seen)).await.unwrap();
     let ended = store.job(job).await.unwrap();
     assert_eq!((ended.priority, ended.deadline_at, ended.wake_at), (Priority::Low, at(9_000), None));
