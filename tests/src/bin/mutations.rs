@@ -9,21 +9,24 @@ use std::time::{Duration, Instant};
 
 use acceptance::mutations::{Mutation, SWITCH, all, files, sources, switched};
 
-const USAGE: &str = "mutations [--seeds COUNT] [--only TEXT] [--markdown]
+const USAGE: &str = "mutations [--seeds COUNT] [--only TEXT]
 
-Copies the repository to target/mutations, builds the mutations of tests/src/mutations/list.diff into the
-copy, and runs COUNT seeds (20000) of the simulation with each of them in effect. If no seed fails, runs the
-tests `protocol`, then those of rowmill-core, with its contract suites. Fails if a mutation is
-not found.
---only      only mutations whose name has this TEXT
---markdown  prints the table of docs/protocol.md";
+Copies the repository to target/mutations and builds the mutations of tests/src/mutations/list.diff into the
+copy. With each of them in effect it runs what the table of docs/protocol.md names for it, then the tests of
+rowmill-core, the tests `protocol`, and COUNT seeds (20000) of the simulation, until one fails. Prints the
+rows of the table. Fails if a mutation is not found.
+--only  only mutations whose name has this TEXT";
 
 /// A run that takes longer hangs.
 const RUN_MAX: Duration = Duration::from_secs(900);
 
+/// The end of the line of a failed test.
+const FAILED: &str = " ... FAILED";
+
 /// The compiled copy of the repository.
 struct Mutants {
     simulate: PathBuf,
+    /// The tests, the quickest first.
     tests: Vec<PathBuf>,
     /// Where tests run.
     folder: PathBuf,
@@ -32,20 +35,19 @@ struct Mutants {
 }
 
 fn main() -> ExitCode {
-    let (mut seeds, mut only, mut is_markdown) = (20_000_u64, String::new(), false);
+    let (mut seeds, mut only) = (20_000_u64, String::new());
     let mut arguments = std::env::args().skip(1);
     while let Some(argument) = arguments.next() {
-        match argument.as_str() {
-            "--markdown" => is_markdown = true,
-            "--only" => only = arguments.next().unwrap_or_default(),
-            "--seeds" => seeds = arguments.next().and_then(|value| value.parse().ok()).unwrap_or(seeds),
+        match (argument.as_str(), arguments.next()) {
+            ("--only", Some(text)) => only = text,
+            ("--seeds", Some(count)) if count.parse::<u64>().is_ok() => seeds = count.parse().unwrap_or(seeds),
             _ => {
                 println!("{USAGE}");
                 return ExitCode::from(2);
             }
         }
     }
-    match run(seeds, &only, is_markdown) {
+    match run(seeds, &only) {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,
         Err(error) => {
@@ -56,111 +58,146 @@ fn main() -> ExitCode {
 }
 
 /// Tries the mutations. Returns whether each was found.
-fn run(seeds: u64, only: &str, is_markdown: bool) -> io::Result<bool> {
-    let mutations = all();
-    let mutants = Mutants::build(&mutations)?;
+fn run(seeds: u64, only: &str) -> io::Result<bool> {
+    let (root, mutations) = (Path::new(env!("CARGO_MANIFEST_DIR")).join("..").canonicalize()?, all());
+    let began = Instant::now();
+    eprintln!("compiling the mutations");
+    let mutants = Mutants::build(&root, &mutations)?;
+    eprintln!("compiled in {:.0} s", began.elapsed().as_secs_f64());
     if let Some(found) = mutants.found_by(mutations.len(), seeds)? {
         return Err(io::Error::other(format!("without a mutation fails {found}")));
     }
-    if is_markdown {
-        println!("| condition or rule that is taken out | found by |\n|---|---|");
-    }
-    let (mut tried, mut missed) = (0, 0);
-    let chosen = |mutation: &Mutation| mutation.changes_code() && mutation.name.contains(only);
-    for (number, mutation) in mutations.iter().enumerate().filter(|(_, mutation)| chosen(mutation)) {
-        let began = Instant::now();
-        let found = mutants.found_by(number, seeds)?;
-        (tried, missed) = (tried + 1, missed + u32::from(found.is_none()));
-        let found = found.unwrap_or_else(|| "nothing".into());
-        match is_markdown {
-            // What a seed violates is for the reader of a run.
-            true => println!("| {} | {} |", mutation.name, found.split(": ").next().unwrap_or_default()),
-            false => println!("{:6.1} s  {}\n          {found}", began.elapsed().as_secs_f64(), mutation.name),
+    eprintln!("nothing fails without a mutation, {:.0} s", began.elapsed().as_secs_f64());
+    let protocol = fs::read_to_string(root.join("docs/protocol.md"))?;
+    let chosen = |(_, mutation): &(usize, &Mutation)| mutation.changes_code() && mutation.name.contains(only);
+    let chosen: Vec<(usize, &Mutation)> = mutations.iter().enumerate().filter(chosen).collect();
+    let mut missed = 0;
+    for (place, (number, mutation)) in chosen.iter().enumerate() {
+        let tried = Instant::now();
+        let mut found = match mutation.finder(&protocol) {
+            Some(finder) => mutants.found_again(*number, finder)?,
+            None => None,
+        };
+        if found.is_none() {
+            found = mutants.found_by(*number, seeds)?;
         }
+        missed += usize::from(found.is_none());
+        let found = found.unwrap_or_else(|| "nothing".into());
+        // The violation is for the reader of a run, not for the table.
+        println!("| {} | {} |", mutation.name, found.split(": ").next().unwrap_or_default());
+        let (place, all, seconds) = (place + 1, chosen.len(), tried.elapsed().as_secs_f64());
+        eprintln!("{place} of {all}, {seconds:.1} s, {}, found by {found}", mutation.name);
     }
-    eprintln!("{} of {tried} mutations found", tried - missed);
+    let (all, seconds) = (chosen.len(), began.elapsed().as_secs_f64());
+    eprintln!("{} of {all} mutations found in {seconds:.0} s", all - missed);
     Ok(missed == 0)
 }
 
 impl Mutants {
     /// Copies the repository, with the mutations built in, and compiles it.
-    fn build(mutations: &[Mutation]) -> io::Result<Self> {
-        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").canonicalize()?;
+    fn build(root: &Path, mutations: &[Mutation]) -> io::Result<Self> {
         let (tree, build) = (root.join("target/mutations/tree"), root.join("target/mutations/build"));
-        let changed = switched(&sources(&root)?, mutations).map_err(io::Error::other)?;
-        let listed_at = fs::metadata(root.join("tests/src/mutations/list.diff"))?.modified()?;
-        if tree.exists() {
-            fs::remove_dir_all(&tree)?;
+        copy(root, &tree, mutations)?;
+        // In one call, so that both are compiled with the same features of their dependencies. With a test come the
+        // binaries of its package, and so `simulate`.
+        let mut command = Command::new(env!("CARGO"));
+        command.args(["test", "--locked", "--no-run", "--package", "rowmill-core", "--package", "acceptance"]);
+        command.args(["--features", "rowmill-core/testing", "--lib", "--test", "protocol", "--target-dir"]);
+        command.arg(&build).current_dir(&tree).env("CARGO_TERM_COLOR", "never").stderr(Stdio::piped());
+        let output = command.output()?;
+        let said = String::from_utf8_lossy(&output.stderr);
+        if !output.status.success() {
+            return Err(io::Error::other(said.into_owned()));
         }
-        for path in files(&root)? {
-            let (from, to) = (root.join(&path), tree.join(&path));
-            fs::create_dir_all(to.parent().unwrap_or(&tree))?;
-            fs::copy(&from, &to)?;
-            // So cargo compiles only what has changed since the last run.
-            let mut modified = fs::metadata(&from)?.modified()?;
-            if let Some(text) = changed.get(&path) {
-                fs::write(&to, text)?;
-                modified = modified.max(listed_at);
-            }
-            File::options().write(true).open(&to)?.set_modified(modified)?;
-        }
-        let cargo = |arguments: &[&str]| {
-            let mut command = Command::new(env!("CARGO"));
-            command.args(arguments).arg("--target-dir").arg(&build).current_dir(&tree).env("CARGO_TERM_COLOR", "never");
-            let output = command.stderr(Stdio::piped()).output()?;
-            let said = String::from_utf8_lossy(&output.stderr).into_owned();
-            if output.status.success() { Ok(said) } else { Err(io::Error::other(said)) }
-        };
-        cargo(&["build", "--locked", "--bin", "simulate"])?;
-        let mut said = cargo(&["test", "--locked", "--no-run", "--test", "protocol"])?;
-        said += &cargo(&["test", "--locked", "--no-run", "-p", "rowmill-core", "--lib", "--features", "testing"])?;
         let executable =
-            |line: &str| Some(tree.join(line.trim().strip_prefix("Executable ")?.split(['(', ')']).nth(1)?));
+            |line: &str| line.trim().strip_prefix("Executable ")?.split(['(', ')']).nth(1).map(PathBuf::from);
+        let test = |name: &&str| {
+            let is_its = |path: &PathBuf| path.file_name().is_some_and(|file| file.to_string_lossy().starts_with(name));
+            let found = said.lines().filter_map(executable).find(is_its);
+            found.ok_or_else(|| io::Error::other(format!("cargo names no {name}: {said}")))
+        };
         Ok(Self {
             simulate: build.join("debug/simulate"),
-            tests: said.lines().filter_map(executable).collect(),
+            tests: ["rowmill_core-", "protocol-"].iter().map(test).collect::<io::Result<_>>()?,
             folder: tree.join("tests"),
             output: root.join("target/mutations/output.txt"),
         })
     }
 
-    /// The seed or the test that notices this mutation.
-    fn found_by(&self, number: usize, seeds: u64) -> io::Result<Option<String>> {
-        if let Some(output) = self.failing(&self.simulate, &["--seeds", &seeds.to_string()], number)? {
-            let seed = output.lines().find(|line| line.starts_with("seed "));
-            let panic = || format!("seed unknown: {}", output.lines().last().unwrap_or("it hangs"));
-            return Ok(Some(seed.map_or_else(panic, str::to_owned)));
+    /// The seed or the test that found this mutation before, if it finds it again.
+    fn found_again(&self, number: usize, finder: &str) -> io::Result<Option<String>> {
+        match finder.strip_prefix("seed ") {
+            Some(seed) => self.failing_seed(&["--from", seed, "--seeds", "1"], number),
+            None => self.failing_test(&["--exact", finder.trim_start_matches("test ").trim_matches('`')], number),
         }
+    }
+
+    /// The test or the seed that notices this mutation.
+    fn found_by(&self, number: usize, seeds: u64) -> io::Result<Option<String>> {
+        match self.failing_test(&[], number)? {
+            None => self.failing_seed(&["--seeds", &seeds.to_string()], number),
+            found => Ok(found),
+        }
+    }
+
+    fn failing_seed(&self, arguments: &[&str], number: usize) -> io::Result<Option<String>> {
+        let Some(output) = self.failing(&self.simulate, arguments, number)? else { return Ok(None) };
+        let seed = output.lines().find(|line| line.starts_with("seed "));
+        let panic = || format!("seed unknown: {}", output.lines().last().unwrap_or("it hangs"));
+        Ok(Some(seed.map_or_else(panic, str::to_owned)))
+    }
+
+    fn failing_test(&self, arguments: &[&str], number: usize) -> io::Result<Option<String>> {
         for test in &self.tests {
-            let Some(output) = self.failing(test, &[], number)? else { continue };
-            let failed = |line: &str| Some(line.strip_prefix("test ")?.strip_suffix(" ... FAILED")?.to_owned());
-            let mut names: Vec<String> = output.lines().filter_map(failed).collect();
-            names.sort();
-            let others = if names.len() > 1 { format!(" and {} more", names.len() - 1) } else { String::new() };
-            let name = names.first().map_or("that hangs", String::as_str);
-            return Ok(Some(format!("test `{name}`{others}")));
+            let Some(output) = self.failing(test, arguments, number)? else { continue };
+            let failed = |line: &str| Some(line.strip_prefix("test ")?.strip_suffix(FAILED)?.to_owned());
+            let name = output.lines().find_map(failed).unwrap_or_else(|| "that hangs".into());
+            return Ok(Some(format!("test `{name}`")));
         }
         Ok(None)
     }
 
-    /// Runs a program with this mutation in effect. Returns its output if it fails or hangs.
+    /// Runs a program with this mutation in effect, until a test fails. Returns its output if it fails or hangs.
     fn failing(&self, program: &Path, arguments: &[&str], number: usize) -> io::Result<Option<String>> {
         let output = File::create(&self.output)?;
+        let said = || fs::read(&self.output).map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
         let mut command = Command::new(program);
         command.args(arguments).current_dir(&self.folder).env(SWITCH, number.to_string());
         let mut child = command.stdout(output.try_clone()?).stderr(output).spawn()?;
         let until = Instant::now() + RUN_MAX;
         let fails = loop {
-            match child.try_wait()? {
-                Some(status) => break !status.success(),
-                None if Instant::now() >= until => {
-                    child.kill()?;
-                    child.wait()?;
-                    break true;
-                }
-                None => sleep(Duration::from_millis(50)),
+            if let Some(status) = child.try_wait()? {
+                break !status.success();
             }
+            if Instant::now() >= until || said()?.lines().any(|line| line.ends_with(FAILED)) {
+                child.kill()?;
+                child.wait()?;
+                break true;
+            }
+            sleep(Duration::from_millis(100));
         };
-        fails.then(|| fs::read(&self.output).map(|bytes| String::from_utf8_lossy(&bytes).into_owned())).transpose()
+        fails.then(said).transpose()
     }
+}
+
+/// Copies the repository, with the mutations built in.
+fn copy(root: &Path, tree: &Path, mutations: &[Mutation]) -> io::Result<()> {
+    let changed = switched(&sources(root)?, mutations).map_err(io::Error::other)?;
+    let listed_at = fs::metadata(root.join("tests/src/mutations/list.diff"))?.modified()?;
+    if tree.exists() {
+        fs::remove_dir_all(tree)?;
+    }
+    for path in files(root)? {
+        let (from, to) = (root.join(&path), tree.join(&path));
+        fs::create_dir_all(to.parent().unwrap_or(tree))?;
+        fs::copy(&from, &to)?;
+        // So cargo compiles only what has changed since the last run.
+        let mut modified = fs::metadata(&from)?.modified()?;
+        if let Some(text) = changed.get(&path) {
+            fs::write(&to, text)?;
+            modified = modified.max(listed_at);
+        }
+        File::options().write(true).open(&to)?.set_modified(modified)?;
+    }
+    Ok(())
 }

@@ -32,6 +32,13 @@ impl Mutation {
         !self.old.is_empty()
     }
 
+    /// The seed or the test that finds it, as the table of docs/protocol.md has it.
+    pub fn finder<'p>(&self, protocol: &'p str) -> Option<&'p str> {
+        let row =
+            |line: &'p str| line.strip_prefix("| ")?.strip_prefix(self.name)?.strip_prefix(" | ")?.strip_suffix(" |");
+        protocol.lines().find_map(row).filter(|by| by.starts_with("seed ") || by.starts_with("test `"))
+    }
+
     /// The place of its expression.
     fn place<'s>(&self, sources: &'s Sources) -> Result<(&'s Path, Range<usize>), String> {
         let old = self.old.join("\n");
