@@ -66,7 +66,6 @@ fn ports(clients: &Clients) -> Result<Ports, StartError> {
     let bucket = |name| Arc::new(S3Objects::new(clients.s3(), name));
     let live = |table| Arc::new(DynamoDbLive::new(clients.dynamodb(), table));
     let deliveries = |url| Arc::new(SqsDeliveries::new(clients.sqs(), url));
-    let type_limits = JobTypeSettings::from_env()?.limits()?;
     Ok(Ports {
         jobs: Port::on(settings::JOBS_TABLE.read(), |table| {
             // Only functions that begin or end attempts use the admission table.
@@ -90,7 +89,7 @@ fn ports(clients: &Clients) -> Result<Ports, StartError> {
         multipart: Port::on(settings::BUCKET.read(), |name| bucket(name) as _),
         transfers: Port::on(settings::BUCKET.read(), |name| bucket(name) as _),
         splits: Port(splits(clients)),
-        chunks: Port(chunks(clients, &type_limits)),
+        chunks: Port(chunks(clients, &type_limits()?)),
         lane_deliveries: Port::on(settings::LANES_QUEUE.read(), |url| deliveries(url) as _),
         completions: Port(queue(clients, settings::COMPLETIONS_QUEUE)),
         inbox_deliveries: Port::on(settings::INBOX_QUEUE.read(), |url| deliveries(url) as _),
@@ -104,8 +103,12 @@ fn ports(clients: &Clients) -> Result<Ports, StartError> {
         batches: Port::default(),
         clock: Port::given(Arc::new(SystemClock)),
         entropy: Port::given(Arc::new(SystemEntropy)),
-        type_limits,
+        type_limits: type_limits()?,
     })
+}
+
+fn type_limits() -> Result<JobTypeLimits, StartError> {
+    JobTypeSettings::from_env()?.limits()
 }
 
 /// Jobs of low priority share the queue of normal priority.
