@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use cancel_job::retune::{RetuneError, RetuneRequest};
+use cancel_job::error::ChangeError;
+use cancel_job::retune::RetuneRequest;
 use create_job::create::CreateJobError;
 use create_job::request::CreateJobRequest;
 use redrive_job::redrive::{RedriveJobError, RedriveRequest};
@@ -42,7 +43,7 @@ impl Run {
         self.invoke_api(planned, async move {
             match canceller.cancel(&owner, job, false).await {
                 Ok(_) => Reply::Done("cancelled".into()),
-                Err(cancel_job::cancel::CancelError::Port(error)) => Reply::Failed(error.to_string()),
+                Err(cancel_job::error::ChangeError::Port(error)) => Reply::Failed(error.to_string()),
                 Err(error) => Reply::Refused(error.to_string()),
             }
         });
@@ -62,7 +63,7 @@ impl Run {
         self.invoke_api(planned, async move {
             match retuner.retune(&owner, job, &limits).await {
                 Ok(_) => Reply::Done("retuned".into()),
-                Err(RetuneError::Port(error)) => Reply::Failed(error.to_string()),
+                Err(ChangeError::Port(error)) => Reply::Failed(error.to_string()),
                 Err(error) => Reply::Refused(error.to_string()),
             }
         });

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use cancel_job::pause::PauseError;
+use cancel_job::error::ChangeError;
 use rowmill_core::model::ids::JobGuid;
 use rowmill_core::model::messages::SplitMessage;
 use rowmill_core::ports::PortError;
@@ -49,7 +49,7 @@ impl Run {
                 }
                 Ok::<_, PortError>(())
             };
-            reply("given another width", changed.await.map_err(PauseError::Port))
+            reply("given another width", changed.await.map_err(ChangeError::Port))
         });
     }
 
@@ -64,10 +64,10 @@ impl Run {
     }
 }
 
-fn reply<T>(done: &str, end: Result<T, PauseError>) -> Reply {
+fn reply<T>(done: &str, end: Result<T, ChangeError>) -> Reply {
     match end {
         Ok(_) => Reply::Done(done.into()),
-        Err(PauseError::Port(error)) => Reply::Failed(error.to_string()),
+        Err(ChangeError::Port(error)) => Reply::Failed(error.to_string()),
         Err(error) => Reply::Refused(error.to_string()),
     }
 }

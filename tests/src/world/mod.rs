@@ -12,8 +12,9 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use cancel_job::cancel::Canceller;
+use cancel_job::error::ChangeError;
 use cancel_job::pause::Pauser;
-use cancel_job::retune::{RetuneError, Retuner};
+use cancel_job::retune::Retuner;
 use complete_job::complete::Completer;
 use create_job::create::{CreateJobError, Creator};
 use create_job::request::CreateJobRequest;
@@ -224,7 +225,7 @@ impl World {
     ///
     /// # Errors
     /// The errors of the use case.
-    pub async fn retune(&self, job: JobGuid, limits: Value) -> Result<Job, RetuneError> {
+    pub async fn retune(&self, job: JobGuid, limits: Value) -> Result<Job, ChangeError> {
         let limits = serde_json::from_value(limits).expect("a request");
         self.retuner.retune(&Self::owner(), job, &limits).await
     }

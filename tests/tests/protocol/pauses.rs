@@ -8,7 +8,7 @@ use std::time::Duration;
 use acceptance::faults::{Death, at_every_call};
 use acceptance::files;
 use acceptance::world::{World, change};
-use cancel_job::pause::PauseError;
+use cancel_job::error::ChangeError;
 use process_items::process::ChunkEnd;
 use rowmill_api::job::Stage;
 use rowmill_core::model::ids::{Owner, RunId};
@@ -32,7 +32,7 @@ async fn a_paused_job_drops_its_chunks_and_a_resume_sends_those_that_are_missing
     assert_eq!((paused.status(), world.show(job).await.stage), (Status::Paused, Stage::Paused.into()));
     assert_eq!(world.pause(job).await, paused, "pausing it again changes nothing");
     for message in &chunks[40..] {
-        assert_eq!(world.process(message, message.address.index % 2 == 0).await, ChunkEnd::Paused);
+        assert_eq!(world.process(message, message.address.index % 2 == 0).await, ChunkEnd::Dropped);
     }
     let shown = world.show(job).await;
     assert_eq!((shown.items_succeeded, shown.item_progress), (40, 40), "nothing is counted");
@@ -66,12 +66,12 @@ async fn a_resume_sends_nothing_while_runs_from_before_the_pause_may_be_at_work(
         world.clock.advance(Duration::from_secs(seconds));
         assert_eq!(world.split().await, SplitEnd::Continued);
         assert!(world.chunks.take().is_empty(), "after {seconds} s");
-        assert_eq!(world.process(&chunks[7], false).await, ChunkEnd::Paused, "a message from before is dropped");
+        assert_eq!(world.process(&chunks[7], false).await, ChunkEnd::Dropped, "a message from before is dropped");
     }
     world.clock.advance(Duration::from_secs(1));
     world.split().await;
     assert_eq!(world.chunks.take().len(), 150);
-    assert_eq!(world.process(&chunks[7], false).await, ChunkEnd::Paused, "it has another message by now");
+    assert_eq!(world.process(&chunks[7], false).await, ChunkEnd::Dropped, "it has another message by now");
 
     world.pause(job).await;
     world.clock.advance(RUNS);
@@ -369,7 +369,7 @@ async fn the_sweep_lets_a_paused_job_rest_and_completes_one_whose_last_run_died(
         }
     }
     world.pause(job).await;
-    assert_eq!(world.process(&chunks[4], true).await, ChunkEnd::Paused);
+    assert_eq!(world.process(&chunks[4], true).await, ChunkEnd::Dropped);
     world.clock.advance(4 * world.limits.sweep.recovery.stale);
     world.sweep().await;
     assert_eq!(world.completed(job).await, 9);
@@ -442,18 +442,18 @@ async fn only_its_owner_pauses_a_job_and_only_while_it_has_work_left() {
     let world = World::new(chunks_of(2));
     let job = world.validate_csv(files::plain_csv(9)).await;
     let stranger = Owner("somebody else".into());
-    assert!(matches!(world.pauser.pause(&stranger, job).await, Err(PauseError::Unknown(_))));
-    assert!(matches!(world.pauser.resume(&stranger, job).await, Err(PauseError::Unknown(_))));
+    assert!(matches!(world.pauser.pause(&stranger, job).await, Err(ChangeError::Unknown(_))));
+    assert!(matches!(world.pauser.resume(&stranger, job).await, Err(ChangeError::Unknown(_))));
     let completion = world.run_to_completion_message().await;
     let late = world.pauser.pause(&World::owner(), job).await;
-    assert!(matches!(late, Err(PauseError::Completing(Status::Running))), "{late:?}");
+    assert!(matches!(late, Err(ChangeError::Completing(Status::Running))), "{late:?}");
     world.completer.complete(&completion, world.deadline()).await.unwrap();
-    assert!(matches!(world.pauser.pause(&World::owner(), job).await, Err(PauseError::Ended(Status::Completed))));
-    assert!(matches!(world.pauser.resume(&World::owner(), job).await, Err(PauseError::Ended(Status::Completed))));
+    assert!(matches!(world.pauser.pause(&World::owner(), job).await, Err(ChangeError::Ended(Status::Completed))));
+    assert!(matches!(world.pauser.resume(&World::owner(), job).await, Err(ChangeError::Ended(Status::Completed))));
 
     let stopped = world.validate_csv(files::plain_csv(9)).await;
     world.take_up(stopped, Duration::from_secs(100)).await;
     world.cancel(stopped).await;
-    assert!(matches!(world.pauser.pause(&World::owner(), stopped).await, Err(PauseError::Stopping(_))));
-    assert!(matches!(world.pauser.resume(&World::owner(), stopped).await, Err(PauseError::Stopping(_))));
+    assert!(matches!(world.pauser.pause(&World::owner(), stopped).await, Err(ChangeError::Stopping(_))));
+    assert!(matches!(world.pauser.resume(&World::owner(), stopped).await, Err(ChangeError::Stopping(_))));
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use acceptance::world::{World, change};
-use cancel_job::retune::RetuneError;
+use cancel_job::error::ChangeError;
 use rowmill_core::in_memory::InMemoryJobStore;
 use rowmill_core::model::ids::{JobGuid, Owner};
 use rowmill_core::model::job::states::Status;
@@ -192,7 +192,7 @@ async fn a_deadline_counts_from_the_creation_or_from_the_redrive() {
     world.clock.advance(Duration::from_millis(10_500));
     for seconds in [1, 10] {
         let refused = world.retune(job, json!({ "deadlineSeconds": seconds })).await;
-        assert!(matches!(refused, Err(RetuneError::DeadlinePassed(11))), "{refused:?}");
+        assert!(matches!(refused, Err(ChangeError::DeadlinePassed(11))), "{refused:?}");
     }
     let retuned = world.retune(job, json!({ "deadlineSeconds": 11 })).await.unwrap();
     assert_eq!(retuned.deadline_at, begun + Duration::from_secs(11));
@@ -273,8 +273,8 @@ async fn a_retune_whose_reply_was_lost_is_not_repeated_over_that_of_another_clie
 async fn what_cannot_be_retuned_is_refused() {
     let (world, job) = split(1, 9).await;
     let before = world.jobs.job(job).await.unwrap();
-    assert!(matches!(world.retune(job, json!({})).await, Err(RetuneError::Nothing)));
-    assert!(matches!(world.retune(job, json!({ "tolerance": null })).await, Err(RetuneError::Nothing)));
+    assert!(matches!(world.retune(job, json!({})).await, Err(ChangeError::NoLimit)));
+    assert!(matches!(world.retune(job, json!({ "tolerance": null })).await, Err(ChangeError::NoLimit)));
     for (limits, wrong) in [
         (json!({ "maxConcurrency": 0 }), "maxConcurrency"),
         (json!({ "maxConcurrency": 10_001 }), "maxConcurrency"),
@@ -284,14 +284,14 @@ async fn what_cannot_be_retuned_is_refused() {
         (json!({ "tolerance": {} }), "tolerance"),
     ] {
         let refused = world.retune(job, limits).await;
-        assert!(matches!(refused, Err(RetuneError::Field { field, .. }) if field == wrong), "{refused:?}");
+        assert!(matches!(refused, Err(ChangeError::Field { field, .. }) if field == wrong), "{refused:?}");
     }
     let limits = serde_json::from_value(json!({ "priority": "high" })).unwrap();
     let stranger = Owner("stranger".into());
     let refused = world.retuner.retune(&stranger, job, &limits).await;
-    assert!(matches!(refused, Err(RetuneError::Priority(_))), "{refused:?}");
+    assert!(matches!(refused, Err(ChangeError::Priority(_))), "{refused:?}");
     let limits = serde_json::from_value(json!({ "priority": "low" })).unwrap();
-    assert!(matches!(world.retuner.retune(&stranger, job, &limits).await, Err(RetuneError::Unknown(_))));
+    assert!(matches!(world.retuner.retune(&stranger, job, &limits).await, Err(ChangeError::Unknown(_))));
     assert_eq!(world.jobs.job(job).await.unwrap(), before);
 
     let lower = json!({ "priority": "low" });
@@ -301,11 +301,11 @@ async fn what_cannot_be_retuned_is_refused() {
     let stop = Stop::because(StopCode::AuditFailed, "the counts differ", world.clock.now());
     change(&*world.jobs, job, |job| job.stop(&stop)).await;
     let stopping = world.retune(job, lower.clone()).await;
-    assert!(matches!(stopping, Err(RetuneError::Stopping(Status::Running))), "{stopping:?}");
+    assert!(matches!(stopping, Err(ChangeError::Stopping(Status::Running))), "{stopping:?}");
     world.clock.advance(world.limits.sweep.stop.grace);
     world.sweep_and_run().await;
     let ended = world.retune(job, lower).await;
-    assert!(matches!(ended, Err(RetuneError::Ended(Status::Failed))), "{ended:?}");
+    assert!(matches!(ended, Err(ChangeError::Ended(Status::Failed))), "{ended:?}");
 }
 
 #[tokio::test]

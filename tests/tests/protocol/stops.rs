@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use acceptance::files;
 use acceptance::world::{World, change};
-use cancel_job::cancel::CancelError;
+use cancel_job::error::ChangeError;
 use dead_letter::settle::{DeadLetterEnd, DeadMessage};
 use rowmill_api::job::Stage;
 use rowmill_core::items::run_output;
@@ -113,10 +113,10 @@ async fn only_its_owner_cancels_a_job_and_only_before_its_end() {
     let world = World::new(chunks_of(2));
     let job = world.validate_csv(files::plain_csv(9)).await;
     let stranger = Owner("somebody else".into());
-    assert!(matches!(world.canceller.cancel(&stranger, job, false).await, Err(CancelError::Unknown(_))));
+    assert!(matches!(world.canceller.cancel(&stranger, job, false).await, Err(ChangeError::Unknown(_))));
     world.run().await;
     let late = world.canceller.cancel(&World::owner(), job, false).await;
-    assert!(matches!(late, Err(CancelError::Ended(Status::Completed))));
+    assert!(matches!(late, Err(ChangeError::Ended(Status::Completed))));
 }
 
 #[tokio::test]

@@ -7,8 +7,10 @@ use std::time::Duration;
 use rowmill_core::model::ids::{JobGuid, Owner};
 use rowmill_core::model::job::states::Status;
 use rowmill_core::model::job::{Job, Stop, StopCode};
-use rowmill_core::ports::{Clock, Completion, JobStore, PortError, WriteLost};
+use rowmill_core::ports::{Clock, Completion, JobStore, WriteLost};
 use rowmill_core::progress::update::update_job;
+
+use crate::error::{ChangeError, owned};
 
 /// The use case and the ports it works through.
 pub struct Canceller {
@@ -18,29 +20,11 @@ pub struct Canceller {
     pub retention: Duration,
 }
 
-/// Why a job was not cancelled. The texts are the problem details that the client reads.
-#[derive(Debug, thiserror::Error)]
-pub enum CancelError {
-    /// The caller has no such job.
-    #[error("There is no job {0}, or it has expired.")]
-    Unknown(JobGuid),
-    #[error("The job has ended with status `{}`, so it cannot be cancelled.", .0.as_str())]
-    Ended(Status),
-    #[error(transparent)]
-    Port(#[from] PortError),
-}
-
 impl Canceller {
     /// Cancels the owner's job, for the owner or for an operator. Cancelling it again changes nothing.
-    ///
-    /// # Errors
-    /// See [`CancelError`]; nothing is written then.
-    pub async fn cancel(&self, owner: &Owner, job_guid: JobGuid, by_operator: bool) -> Result<Job, CancelError> {
+    pub async fn cancel(&self, owner: &Owner, job_guid: JobGuid, by_operator: bool) -> Result<Job, ChangeError> {
         let now = self.clock.now();
-        let mut job = match self.jobs.owned(owner, job_guid, now).await {
-            Err(PortError::NotFound) => return Err(CancelError::Unknown(job_guid)),
-            job => job?,
-        };
+        let mut job = owned(&*self.jobs, owner, job_guid, now).await?;
         let by = if by_operator { "cancelled by an operator" } else { "cancelled by its owner" };
         let stop = Stop::because(StopCode::Cancelled, by, now);
         loop {
@@ -59,7 +43,7 @@ impl Canceller {
             match update_job(&*self.jobs, &job, |job| job.stop(&stop)).await?.done() {
                 Ok(job) => return Ok(job),
                 Err(now) if now.is_ended() && !is_cancelled(&now) => {
-                    return Err(CancelError::Ended(now.status()));
+                    return Err(ChangeError::Ended(now.status()));
                 }
                 // Another attempt has started since the read.
                 Err(now) if now.attempt != job.attempt => job = *now,

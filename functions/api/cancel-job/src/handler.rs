@@ -2,15 +2,14 @@
 
 use lambda_http::{Body, Response};
 use rowmill_api::job::JobView;
-use rowmill_api::problem::ProblemCode;
 use rowmill_api::routes::Operation;
 use rowmill_aws::host::http::{Call, Problem, json_response, path_parameter, read_json, to_be_polled};
 use rowmill_core::model::job::Job;
 use rowmill_core::ports::JobStore;
 
-use crate::cancel::{CancelError, Canceller};
-use crate::pause::{PauseError, Pauser};
-use crate::retune::{RetuneError, Retuner};
+use crate::cancel::Canceller;
+use crate::pause::Pauser;
+use crate::retune::Retuner;
 
 pub struct UseCases {
     pub canceller: Canceller,
@@ -25,14 +24,12 @@ pub async fn handle(use_cases: &UseCases, call: Call) -> Result<Response<Body>, 
     let job = match call.operation {
         Operation::RetuneJob => {
             let limits = read_json(&call.request)?;
-            let job = retuner.retune(owner, job_guid, &limits).await.map_err(not_retuned)?;
+            let job = retuner.retune(owner, job_guid, &limits).await?;
             return Ok(answer(200, &*canceller.jobs, &job).await);
         }
-        Operation::CancelJob => {
-            canceller.cancel(owner, job_guid, call.is_by_operator()).await.map_err(not_cancelled)?
-        }
-        Operation::PauseJob => pauser.pause(owner, job_guid).await.map_err(not_paused)?,
-        Operation::ResumeJob => pauser.resume(owner, job_guid).await.map_err(not_paused)?,
+        Operation::CancelJob => canceller.cancel(owner, job_guid, call.is_by_operator()).await?,
+        Operation::PauseJob => pauser.pause(owner, job_guid).await?,
+        Operation::ResumeJob => pauser.resume(owner, job_guid).await?,
         _ => return Err(Problem::no_such_route()),
     };
     Ok(answer(202, &*canceller.jobs, &job).await)
@@ -43,42 +40,4 @@ async fn answer(status: u16, jobs: &dyn JobStore, job: &Job) -> Response<Body> {
     let view = JobView::read(jobs, job).await.unwrap_or_else(|_| JobView::of(job, None));
     let response = json_response(status, &view);
     if job.is_ended() { response } else { to_be_polled(response) }
-}
-
-fn not_cancelled(error: CancelError) -> Problem {
-    let detail = error.to_string();
-    match error {
-        CancelError::Unknown(_) => Problem::not_found(detail),
-        CancelError::Ended(status) => Problem::new(ProblemCode::JobEnded, detail).job_status(status),
-        CancelError::Port(error) => error.into(),
-    }
-}
-
-fn not_paused(error: PauseError) -> Problem {
-    let detail = error.to_string();
-    match error {
-        PauseError::Unknown(_) => Problem::not_found(detail),
-        PauseError::Ended(status) => Problem::new(ProblemCode::JobEnded, detail).job_status(status),
-        PauseError::Stopping(status) | PauseError::Completing(status) => {
-            Problem::new(ProblemCode::JobEnding, detail).job_status(status)
-        }
-        PauseError::Port(error) => error.into(),
-    }
-}
-
-fn not_retuned(error: RetuneError) -> Problem {
-    let detail = error.to_string();
-    match error {
-        RetuneError::Nothing => Problem::new(ProblemCode::InvalidBody, detail),
-        RetuneError::Field { field, .. } => Problem::new(ProblemCode::InvalidRequest, detail).field(field),
-        RetuneError::DeadlinePassed(_) => {
-            Problem::new(ProblemCode::InvalidRequest, detail).with_status(400).field("deadlineSeconds")
-        }
-        RetuneError::TooOld(_) => Problem::new(ProblemCode::JobTooOld, detail),
-        RetuneError::Priority(_) => Problem::new(ProblemCode::PriorityNotAllowed, detail).field("priority"),
-        RetuneError::Unknown(_) => Problem::not_found(detail),
-        RetuneError::Ended(status) => Problem::new(ProblemCode::JobEnded, detail).job_status(status),
-        RetuneError::Stopping(status) => Problem::new(ProblemCode::JobEnding, detail).job_status(status),
-        RetuneError::Port(error) => error.into(),
-    }
 }

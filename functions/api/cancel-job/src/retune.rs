@@ -8,12 +8,12 @@ use std::time::Duration;
 use jiff::Timestamp;
 pub use rowmill_api::request::RetuneRequest;
 use rowmill_core::model::ids::{JobGuid, Owner};
-use rowmill_core::model::job::states::{Phase, Status};
 use rowmill_core::model::job::{Job, Tuning, details_until};
-use rowmill_core::model::owner_priorities::{OwnerPriorities, PriorityNotAllowed};
+use rowmill_core::model::owner_priorities::OwnerPriorities;
 use rowmill_core::ports::PortError;
 use rowmill_core::progress::update::update_job;
 
+use crate::error::{ChangeError, not_ending, owned};
 use crate::pause::Pauser;
 
 /// The use case and the ports it works through.
@@ -27,59 +27,19 @@ pub struct Retuner {
     pub owner_priorities: OwnerPriorities,
 }
 
-/// Why a job was not retuned. The texts are the problem details that the client reads.
-#[derive(Debug, thiserror::Error)]
-pub enum RetuneError {
-    #[error(
-        "The body names no limit. Send at least one of `maxConcurrency`, `tolerance`, `deadlineSeconds` and `priority`."
-    )]
-    Nothing,
-    #[error("`{field}` {message}")]
-    Field { field: &'static str, message: String },
-    /// The earliest deadline that has not passed, in seconds.
-    #[error(
-        "`deadlineSeconds` counts from the creation of the job or from its last redrive, and this deadline has passed. \
-         Send {0} or more, or cancel the job."
-    )]
-    DeadlinePassed(u64),
-    /// Rows that the attempt reads would expire before it has ended and its results have expired.
-    #[error(
-        "The job is too old for this deadline: what is stored of its rows is kept until {0}, and the results must be kept \
-         longer. Send a smaller `deadlineSeconds`."
-    )]
-    TooOld(Timestamp),
-    #[error(transparent)]
-    Priority(#[from] PriorityNotAllowed),
-    /// The caller has no such job.
-    #[error("There is no job {0}, or it has expired.")]
-    Unknown(JobGuid),
-    #[error("The job has ended with status `{}`, so its limits cannot be changed.", .0.as_str())]
-    Ended(Status),
-    #[error("The job is being stopped, so its limits cannot be changed.")]
-    Stopping(Status),
-    #[error(transparent)]
-    Port(#[from] PortError),
-}
-
 /// Maximum number of tries if the job moves on to another attempt, whose deadline counts from another time.
 const TRIES: usize = 3;
 
 impl Retuner {
     /// Gives the owner's job the limits of this request. A job that has them stays as it is.
-    ///
-    /// # Errors
-    /// See [`RetuneError`]; nothing is written then.
-    pub async fn retune(&self, owner: &Owner, job_guid: JobGuid, request: &RetuneRequest) -> Result<Job, RetuneError> {
+    pub async fn retune(&self, owner: &Owner, job_guid: JobGuid, request: &RetuneRequest) -> Result<Job, ChangeError> {
         if *request == RetuneRequest::default() {
-            return Err(RetuneError::Nothing);
+            return Err(ChangeError::NoLimit);
         }
-        request.check(self.deadline_max).map_err(|(field, message)| RetuneError::Field { field, message })?;
+        request.check(self.deadline_max).map_err(|(field, message)| ChangeError::Field { field, message })?;
         let priority = request.priority.map(|asked| self.owner_priorities.allow(owner, asked)).transpose()?;
         let Pauser { jobs, clock, .. } = &self.pauser;
-        let mut job = match jobs.owned(owner, job_guid, clock.now()).await {
-            Err(PortError::NotFound) => return Err(RetuneError::Unknown(job_guid)),
-            job => active(job?)?,
-        };
+        let mut job = not_ending(owned(&**jobs, owner, job_guid, clock.now()).await?)?;
         for _ in 0..TRIES {
             let deadline_at = request.deadline_seconds.map(|seconds| self.deadline(&job, seconds)).transpose()?;
             let (tolerance, max_concurrency) = (request.tolerance.map(Into::into), request.max_concurrency);
@@ -98,32 +58,23 @@ impl Retuner {
                     }
                     return Ok(job);
                 }
-                Err(now) => job = active(*now)?,
+                Err(now) => job = not_ending(*now)?,
             }
         }
         Err(PortError::unavailable("retuning the job", "its row keeps changing").into())
     }
 
     /// The deadline so many seconds after the present attempt of the job began.
-    fn deadline(&self, job: &Job, seconds: u64) -> Result<Timestamp, RetuneError> {
+    fn deadline(&self, job: &Job, seconds: u64) -> Result<Timestamp, ChangeError> {
         let (now, deadline_at) = (self.pauser.clock.now(), job.attempt_at + Duration::from_secs(seconds));
         if deadline_at == job.deadline_at {
             return Ok(deadline_at);
         }
         if deadline_at <= now {
             let passed = u64::try_from(now.duration_since(job.attempt_at).as_secs()).unwrap_or(0);
-            return Err(RetuneError::DeadlinePassed(passed + 1));
+            return Err(ChangeError::DeadlinePassed(passed + 1));
         }
         let until = details_until(job.job_guid);
-        if deadline_at + self.retention > until { Err(RetuneError::TooOld(until)) } else { Ok(deadline_at) }
-    }
-}
-
-/// The job, if it has neither ended nor is being stopped. Each job that [`Job::retune`] refuses needs an error of its own.
-fn active(job: Job) -> Result<Job, RetuneError> {
-    match job.phase {
-        Phase::Runnable | Phase::Paused(_) => Ok(job),
-        Phase::Stopping(_) => Err(RetuneError::Stopping(job.status())),
-        Phase::Ended(_) => Err(RetuneError::Ended(job.status())),
+        if deadline_at + self.retention > until { Err(ChangeError::TooOld(until)) } else { Ok(deadline_at) }
     }
 }

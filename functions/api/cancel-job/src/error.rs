@@ -1,0 +1,90 @@
+//! Why a job is not changed, and the reads that find out.
+
+use jiff::Timestamp;
+use rowmill_api::problem::ProblemCode;
+use rowmill_aws::host::http::Problem;
+use rowmill_core::model::ids::{JobGuid, Owner};
+use rowmill_core::model::job::Job;
+use rowmill_core::model::job::states::Status;
+use rowmill_core::model::owner_priorities::PriorityNotAllowed;
+use rowmill_core::ports::{JobStore, PortError};
+
+/// Why a job was not changed; nothing is written then. The texts are the problem details that the client reads.
+#[derive(Debug, thiserror::Error)]
+pub enum ChangeError {
+    /// The caller has no such job.
+    #[error("There is no job {0}, or it has expired.")]
+    Unknown(JobGuid),
+    #[error("The job has ended with status `{}`, so it can no longer be changed.", .0.as_str())]
+    Ended(Status),
+    #[error("The job is being stopped, so it can no longer be changed. Wait until it has ended.")]
+    Stopping(Status),
+    #[error("All items of the job are processed, and it is about to complete.")]
+    Completing(Status),
+    #[error(
+        "The body names no limit. Send at least one of `maxConcurrency`, `tolerance`, `deadlineSeconds` and `priority`."
+    )]
+    NoLimit,
+    #[error("`{field}` {message}")]
+    Field { field: &'static str, message: String },
+    /// The earliest deadline that has not passed, in seconds.
+    #[error(
+        "`deadlineSeconds` counts from the creation of the job or from its last redrive, and this deadline has passed. \
+         Send {0} or more, or cancel the job."
+    )]
+    DeadlinePassed(u64),
+    /// Rows that the attempt reads would expire before it has ended and its results have expired.
+    #[error(
+        "The job is too old for this deadline: what is stored of its rows is kept until {0}, and the results must be kept \
+         longer. Send a smaller `deadlineSeconds`."
+    )]
+    TooOld(Timestamp),
+    #[error(transparent)]
+    Priority(#[from] PriorityNotAllowed),
+    #[error(transparent)]
+    Port(#[from] PortError),
+}
+
+impl From<ChangeError> for Problem {
+    fn from(error: ChangeError) -> Self {
+        let problem = |code| Self::new(code, error.to_string());
+        match error {
+            ChangeError::Unknown(_) => Self::not_found(error.to_string()),
+            ChangeError::Ended(status) => problem(ProblemCode::JobEnded).job_status(status),
+            ChangeError::Stopping(status) | ChangeError::Completing(status) => {
+                problem(ProblemCode::JobEnding).job_status(status)
+            }
+            ChangeError::NoLimit => problem(ProblemCode::InvalidBody),
+            ChangeError::Field { field, .. } => problem(ProblemCode::InvalidRequest).field(field),
+            ChangeError::DeadlinePassed(_) => {
+                problem(ProblemCode::InvalidRequest).with_status(400).field("deadlineSeconds")
+            }
+            ChangeError::TooOld(_) => problem(ProblemCode::JobTooOld),
+            ChangeError::Priority(_) => problem(ProblemCode::PriorityNotAllowed).field("priority"),
+            ChangeError::Port(error) => error.into(),
+        }
+    }
+}
+
+/// The owner's job.
+pub(crate) async fn owned(
+    jobs: &dyn JobStore,
+    owner: &Owner,
+    job_guid: JobGuid,
+    now: Timestamp,
+) -> Result<Job, ChangeError> {
+    jobs.owned(owner, job_guid, now).await.map_err(|error| match error {
+        PortError::NotFound => ChangeError::Unknown(job_guid),
+        error => error.into(),
+    })
+}
+
+/// The job, if it has neither ended nor is being stopped. Each job that a change refuses needs an error of its own: without
+/// one, its row seems to keep changing.
+pub(crate) fn not_ending(job: Job) -> Result<Job, ChangeError> {
+    match job.status() {
+        status if job.is_ended() => Err(ChangeError::Ended(status)),
+        status if job.is_stopped() => Err(ChangeError::Stopping(status)),
+        _ => Ok(job),
+    }
+}
