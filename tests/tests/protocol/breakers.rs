@@ -177,7 +177,7 @@ async fn a_crash_at_any_call_of_the_run_that_pauses_its_job_loses_nothing() {
             world.faults.revive();
             for message in &messages {
                 let again = world.try_process(message, true).await;
-                assert_eq!(again.expect("it is dropped"), ChunkEnd::Paused, "call {call} {death:?}");
+                assert_eq!(again.expect("it is dropped"), ChunkEnd::Dropped, "call {call} {death:?}");
             }
             assert_eq!(status(&world, jobs[0]).await, Status::Paused, "call {call} {death:?}");
             mail.goes(false);
@@ -298,7 +298,7 @@ async fn an_isolated_chunk_does_not_use_up_its_deliveries_while_the_breaker_is_o
     let pauses = world.resume(jobs[0]).await.pauses;
     let isolated = ChunkMessage { pauses, ..isolated };
     let end = world.try_process(&isolated, true).await.unwrap();
-    assert_eq!(end, ChunkEnd::Paused, "its item does not fail alone while the target is known to be down");
+    assert_eq!(end, ChunkEnd::Dropped, "its item does not fail alone while the target is known to be down");
     mail.goes(false);
     world.clock.advance(PROBE);
     sweep_until_ended(&world, &jobs).await;

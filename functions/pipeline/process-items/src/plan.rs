@@ -87,8 +87,8 @@ impl Facts<'_> {
         let Some(job) = self.job.as_ref().filter(|job| !job.is_past(message.address.attempt)) else {
             return Ok(Plan::Conclude(Conclusion::End(ChunkEnd::Past)));
         };
-        if job.drops(message.pauses) {
-            return Ok(Plan::Conclude(Conclusion::End(ChunkEnd::Paused)));
+        if job.drops(message) {
+            return Ok(Plan::Conclude(Conclusion::End(ChunkEnd::Dropped)));
         }
         let may_have_run = self.redelivered || mode != DeliveryMode::Fresh;
         match &self.tally {

@@ -106,7 +106,7 @@ fn a_message_is_dropped_if_its_job_is_gone_past_or_paused() {
     let redriven = Case::new().job(|job| Job { attempt: 2, ..job });
     let paused = Case::new().job(paused);
     for (case, expected) in
-        [(gone, ChunkEnd::Past), (ended, ChunkEnd::Past), (redriven, ChunkEnd::Past), (paused, ChunkEnd::Paused)]
+        [(gone, ChunkEnd::Past), (ended, ChunkEnd::Past), (redriven, ChunkEnd::Past), (paused, ChunkEnd::Dropped)]
     {
         assert_eq!(case.plan(), end(expected));
         assert_eq!(Case { redelivered: true, ..case }.plan(), end(expected), "nothing else is read");
@@ -151,7 +151,7 @@ fn a_chunk_begins_once_and_is_planned_again_with_the_job_that_this_shows() {
     let begun = Case { has_begun: true, ..first };
     assert_eq!(begun.plan(), run(RunMode::Plain));
     assert_eq!(begun.clone().job(stopped).plan(), conclude(Conclusion::Skip));
-    assert_eq!(begun.job(paused).plan(), end(ChunkEnd::Paused));
+    assert_eq!(begun.job(paused).plan(), end(ChunkEnd::Dropped));
 }
 
 #[test]

@@ -32,7 +32,6 @@ pub struct ChunkProcessor {
     pub ports: ChunkPorts,
     pub committer: ChunkCommitter,
     pub runs: Runs,
-    /// Pauses a job whose target is down.
     pub reports: RunReports,
     pub lane: LaneHold,
 }
@@ -48,8 +47,8 @@ pub enum ChunkEnd {
     Continued,
     /// The job is gone, has ended, or is in another attempt.
     Past,
-    /// The job is paused, or was since the message was sent. It is dropped: a resume has the chunk sent again.
-    Paused,
+    /// The job [drops](rowmill_core::model::job::Job::drops) the message: a resume has the chunk sent again.
+    Dropped,
     /// Its job type has lanes, and the message was received beside them. It is sent on one of them.
     Rerouted,
 }

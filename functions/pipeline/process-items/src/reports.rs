@@ -64,7 +64,7 @@ impl RunReports {
                     breaker.probe_at = %held_back.probe_at, breaker.has_opened = held_back.has_opened,
                     "target down, job paused"
                 );
-                Some(Conclusion::End(ChunkEnd::Paused))
+                Some(Conclusion::End(ChunkEnd::Dropped))
             }
             Reported::Over(job) if job.is_past(message.address.attempt) => Some(Conclusion::End(ChunkEnd::Past)),
             Reported::Over(_) => Some(Conclusion::Skip),

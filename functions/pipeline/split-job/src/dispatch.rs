@@ -68,15 +68,15 @@ impl TallyPoint {
     }
 }
 
-/// Result of dispatching a tally.
 pub enum Dispatched {
     /// Its messages are sent. Holds the job that counts it, and the index of the tally that counts: another run may have put
     /// the tally first.
     Sent(Box<Job>, ChunkIndex),
     /// The job was stopped. This run still holds the lease and must end the split.
     Stopped,
-    /// The job was paused. This run still holds the lease. A resend sends the chunks of the tally, if it is counted.
-    Paused,
+    /// The job [is held back](Job::is_held_back). This run still holds the lease. A resend sends the chunks of the tally, if it
+    /// is counted.
+    HeldBack,
     /// Another run, or another attempt, has taken over.
     Superseded,
 }
@@ -105,7 +105,7 @@ impl TallyDispatcher<'_> {
                 let is_ours = now.attempt == job.attempt && now.is_held_by(self.run);
                 return Ok(match (is_ours, now.is_held_back()) {
                     (false, _) => Dispatched::Superseded,
-                    (true, true) => Dispatched::Paused,
+                    (true, true) => Dispatched::HeldBack,
                     (true, false) => Dispatched::Stopped,
                 });
             }

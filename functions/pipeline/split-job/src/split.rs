@@ -166,7 +166,7 @@ impl Splitter {
                     point = TallyPoint { number: point.number + 1, start: index.end, counted: None };
                 }
                 Dispatched::Stopped => return Ok(Conclusion::End { at_end: false }),
-                Dispatched::Paused => return Ok(Conclusion::HandOver),
+                Dispatched::HeldBack => return Ok(Conclusion::HandOver),
                 Dispatched::Superseded => return Ok(Conclusion::Superseded),
             }
             if self.clock.now() + self.limits.margin >= deadline {

@@ -113,7 +113,7 @@ impl DeadLetters {
             return Ok(DeadLetterEnd::Obsolete);
         }
         let is_dropped = match message {
-            DeadMessage::Chunk(ChunkMessage { pauses, .. }) => job.drops(*pauses),
+            DeadMessage::Chunk(chunk) => job.drops(chunk),
             DeadMessage::Split(_) => job.is_paused(),
             DeadMessage::Completion(_) => false,
         };

@@ -12,9 +12,6 @@ use crate::api::{ApiClient, Job, JobFilter};
 use crate::aws::failed;
 use crate::gateway::Gateway;
 
-/// The statuses of jobs that can be cancelled.
-const CANCELLABLE: [Status; 3] = [Status::Waiting, Status::Running, Status::Paused];
-
 pub(super) struct Operator {
     gateway: Gateway,
     dynamodb: aws_sdk_dynamodb::Client,
@@ -44,7 +41,7 @@ impl Operator {
     /// Cancels the active jobs of an owner. Returns how many.
     pub async fn cancel_all(&self, owner: &Owner) -> Result<usize, CommandError> {
         let (api, mut cancelled) = (self.api(owner), 0);
-        for status in CANCELLABLE {
+        for status in Status::ALL.into_iter().filter(|status| !status.is_terminal() && *status != Status::Cancelling) {
             let filter = JobFilter { status: Some(status), ..JobFilter::default() };
             for job in newest(&api, &filter, usize::MAX).await? {
                 match api.cancel_job(job.job_guid).await {

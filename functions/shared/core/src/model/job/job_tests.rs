@@ -7,7 +7,9 @@ use super::states::{JobOutcome, Phase, Status};
 use super::*;
 use crate::fixtures;
 use crate::model::breaker::BreakerPause;
-use crate::model::tally::Counts;
+use crate::model::messages::ChunkMessage;
+use crate::model::tally::{ChunkAddress, Counts};
+use crate::text::{Chunk, ChunkMode};
 
 fn at(second: i64) -> Timestamp {
     Timestamp::from_second(second).unwrap()
@@ -253,8 +255,10 @@ fn another_width_is_a_pause_and_a_resume_in_one_write() {
 fn messages_from_before_a_pause_are_dropped() {
     let paused = running().pause(at(2)).unwrap();
     let resumed = paused.resume(at(3)).unwrap();
-    assert_eq!([&running(), &paused, &resumed].map(|job| job.drops(0)), [false, true, true]);
-    assert!(!resumed.drops(2));
+    let chunk = Chunk { offset: 0, length: 1, first_row: 1, items: 1, mode: ChunkMode::Items };
+    let sent = |job: &Job| ChunkMessage::of(job, ChunkAddress::of_number(1, 0), chunk);
+    assert_eq!([&running(), &paused, &resumed].map(|job| job.drops(&sent(&running()))), [false, true, true]);
+    assert!(!resumed.drops(&sent(&resumed)));
 }
 
 #[test]

@@ -5,6 +5,7 @@ use jiff::Timestamp;
 use super::states::Phase;
 use super::{Job, SharedSlots};
 use crate::model::breaker::BreakerPause;
+use crate::model::messages::ChunkMessage;
 
 impl Job {
     /// True if the splitter waits: the job is paused, or its missing chunks are not all sent again.
@@ -95,10 +96,10 @@ impl Job {
         self.resume(now).filter(|_| is_breakers)
     }
 
-    /// True if a chunk message is dropped that was sent after this many pauses and resumes: the job is paused, or it
-    /// was since, and the resend sends the chunk. Otherwise both messages might run at once.
-    pub const fn drops(&self, pauses: u32) -> bool {
-        self.is_paused() || pauses < self.pauses
+    /// True if this message is dropped: the job is paused, or was since it was sent, and the resend sends the chunk. Otherwise
+    /// both messages might run at once.
+    pub const fn drops(&self, message: &ChunkMessage) -> bool {
+        self.is_paused() || message.pauses < self.pauses
     }
 
     /// True if a run that commits sends what waits for it in this tally. If not, the resend does: it notes a tally

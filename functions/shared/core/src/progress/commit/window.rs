@@ -91,7 +91,7 @@ impl ConcurrencyWindow {
         let job = self.jobs.job(message.job_guid).await?;
         let Some(width) = job.max_concurrency else { return Ok(()) };
         // A run from before another W may have committed out of turn. The resend, or the run before it in turn, sends the next.
-        if job.drops(message.pauses)
+        if job.drops(message)
             || job.is_past(message.address.attempt)
             || (job.is_stopped() && delivery_mode != DeliveryMode::Fresh)
         {
