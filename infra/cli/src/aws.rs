@@ -177,10 +177,6 @@ pub async fn sdk_config(target: &Target) -> SdkConfig {
 }
 
 /// Parses the endpoint of an emulator, for the command line.
-///
-/// # Errors
-///
-/// If it is not an `http` or `https` URL with a host.
 pub(crate) fn parse_endpoint(text: &str) -> Result<String, String> {
     let url = reqwest::Url::parse(text).ok().filter(is_http);
     url.map(|_| text.to_owned()).ok_or_else(|| "expected a URL such as http://localhost:4566".to_owned())

@@ -43,10 +43,6 @@ pub enum TemplateError {
 
 impl Template {
     /// Reads a template file.
-    ///
-    /// # Errors
-    ///
-    /// See [`TemplateError`]; the file must be corrected.
     pub fn load(path: &Path) -> Result<Self, TemplateError> {
         let text = std::fs::read_to_string(path)
             .map_err(|source| TemplateError::Unreadable { path: path.to_owned(), source })?;
@@ -54,10 +50,6 @@ impl Template {
     }
 
     /// Reads a template's text.
-    ///
-    /// # Errors
-    ///
-    /// As [`load`](Self::load).
     pub fn parse(text: &str) -> Result<Self, TemplateError> {
         let documents = Yaml::load_from_str(text)?;
         match documents.as_slice() {
@@ -86,7 +78,6 @@ impl Template {
         self.document["Parameters"].get(name).is_some()
     }
 
-    /// The default of a parameter.
     pub fn default_of(&self, parameter: &str) -> Option<String> {
         match &self.document["Parameters"].get(parameter)?["Default"] {
             Value::String(text) => Some(text.clone()),
@@ -96,10 +87,6 @@ impl Template {
     }
 
     /// The functions with the packages they are built from.
-    ///
-    /// # Errors
-    ///
-    /// [`TemplateError::NoBinary`] for a function without a package name.
     pub fn functions(&self) -> Result<Vec<Function>, TemplateError> {
         self.resources_of(FUNCTION)
             .map(|(id, resource)| match resource["Metadata"]["BuildProperties"]["Binary"].as_str() {

@@ -82,7 +82,6 @@ const JSON_LINES: &str = "application/x-ndjson";
 /// The text of a job without any input: one empty object.
 const ONE_ITEM: &[u8] = b"{}\n";
 
-/// A request that was checked.
 enum Prepared {
     /// It needs a new job.
     New(Box<NewJob>),
@@ -109,9 +108,6 @@ enum Deduped {
 
 impl Creator {
     /// The job of this request, see [`accept`](Self::accept).
-    ///
-    /// # Errors
-    /// See [`CreateJobError`]; nothing is written then.
     pub async fn create(
         &self,
         owner: &Owner,

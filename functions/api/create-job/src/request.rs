@@ -81,7 +81,6 @@ fn is_deeper(value: &Value, levels: usize) -> bool {
     }
 }
 
-/// A field of the request has a value that is not allowed.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("`{field}` {message}")]
 pub struct InvalidField {
@@ -98,9 +97,6 @@ impl InvalidField {
 }
 
 /// Checks what can be checked without a lookup.
-///
-/// # Errors
-/// The first wrong field.
 pub fn check(request: &CreateJobRequest, maximum_deadline_seconds: u64) -> Result<(), InvalidField> {
     let size = |map: &Map<String, Value>| serde_json::to_vec(map).map_or(usize::MAX, |json| json.len());
     let error = |field: &str, message: String| Err(InvalidField::new(field, message));
@@ -124,9 +120,6 @@ pub fn check(request: &CreateJobRequest, maximum_deadline_seconds: u64) -> Resul
 }
 
 /// Checks that the request names a file if it asks for the job that does the same.
-///
-/// # Errors
-/// If it names none.
 pub fn check_dedupe(request: &CreateJobRequest) -> Result<(), InvalidField> {
     match (request.dedupe, request.file_guid) {
         (Some(_), None) => {

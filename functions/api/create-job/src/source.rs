@@ -292,9 +292,6 @@ pub fn text(key: String, text: Bytes) -> DetectedSource {
 }
 
 /// Rejects a file and items, since the job type takes neither.
-///
-/// # Errors
-/// The request has one of them.
 pub fn refuse_input(request: &CreateJobRequest, reads: &str) -> Result<(), InvalidField> {
     let given = [("fileGuid", request.file_guid.is_some()), ("items", request.items.is_some())];
     match given.into_iter().find(|(_, is_given)| *is_given) {

@@ -26,10 +26,8 @@ const DOCUMENT: &str = include_str!("../../../../docs/openapi.json");
 
 static DOCUMENT_ETAG: LazyLock<String> = LazyLock::new(|| etag_of(DOCUMENT.as_bytes()));
 
-/// The default `limit` of a page of jobs.
 const JOBS_DEFAULT: usize = 20;
 
-/// The default `limit` of a page of items.
 const ITEMS_DEFAULT: usize = 100;
 
 /// The most dead letters shown for a job. A job with more of them has one cause for all.

@@ -36,7 +36,6 @@ pub enum ResultsError {
 }
 
 impl JobResults {
-    /// The results of this job.
     pub async fn of(&self, job: &Job) -> Result<ResultsView, ResultsError> {
         let results = job.end().ok_or(ResultsError::Active)?.results.ok_or(ResultsError::None)?;
         let json = match self.objects.read(&results.manifest_key(job.job_guid)).await {

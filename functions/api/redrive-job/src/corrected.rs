@@ -29,9 +29,6 @@ fn error<T>(message: impl Into<String>) -> Result<T, CorrectedError> {
 }
 
 /// Reads the rows of a corrected file for a job of this spec. They are in row order, and no row occurs twice.
-///
-/// # Errors
-/// The first error in the file.
 pub fn read_corrected(bytes: &[u8], spec: &Spec) -> Result<Vec<Correction>, CorrectedError> {
     let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
     let mut rows = match spec.head.dialect.format {

@@ -6,7 +6,6 @@ use crate::request::{CONTENT_TYPE_MAX_BYTES, FILE_NAME_MAX_BYTES};
 /// Characters of a token of RFC 9110 beside letters and digits.
 const TOKEN_MARKS: &str = "!#$%&'*+-.^_`|~";
 
-/// Checks the name and the media type of a file.
 pub fn check_names(file_name: Option<&str>, content_type: &str) -> Result<(), UploadError> {
     let printable = |text: &str| !text.is_empty() && !text.chars().any(char::is_control);
     if let Some(name) = file_name
@@ -34,7 +33,6 @@ fn is_media_type(content_type: &str) -> bool {
     name.split_once('/').is_some_and(|(kind, subtype)| is_token(kind) && is_token(subtype))
 }
 
-/// Reads a SHA-256 in hexadecimal.
 pub fn parse_sha256(hex: &str) -> Result<[u8; 32], UploadError> {
     let error = || UploadError::Field { field: "sha256", message: "must have 64 hexadecimal digits.".into() };
     if hex.len() != 64 || !hex.is_ascii() {

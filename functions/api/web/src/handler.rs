@@ -23,7 +23,6 @@ pub struct Web {
     pub policy: String,
 }
 
-/// Answers the requests for the page.
 pub async fn handle(web: &Web, call: Call) -> Result<Response<Body>, Problem> {
     let request = &call.request;
     match call.operation {

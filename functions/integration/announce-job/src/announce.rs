@@ -11,7 +11,6 @@ pub struct Announcer {
     pub events: Arc<dyn Events>,
 }
 
-/// Result of announcing a change.
 #[derive(Debug)]
 pub enum Announced {
     /// The change is no event.

@@ -21,7 +21,6 @@ const OUTAGE_DELAY: Duration = Duration::from_secs(10);
 /// The longest delay before a message is delivered again.
 const LONGEST_DELAY: Duration = Duration::from_secs(15 * 60);
 
-/// The parts of the function.
 pub struct Inbox {
     pub receiver: Receiver,
     /// Postpones messages of the inbox queue.

@@ -33,7 +33,6 @@ pub struct Receiver {
     pub default_owner: Owner,
 }
 
-/// Result of receiving a drop.
 #[derive(Debug)]
 pub enum Received {
     /// The job, created now or before.

@@ -20,7 +20,6 @@ pub enum Opened {
     Yes,
     /// The ticket is unknown, used or expired.
     NoTicket,
-    /// The owner has as many connections as it may have.
     TooMany,
 }
 

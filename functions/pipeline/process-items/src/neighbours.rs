@@ -61,7 +61,7 @@ impl Neighbours {
     }
 }
 
-/// Whether the chunk's bytes are a range of the upload, and will very likely be read.
+/// True if the chunk's bytes are a range of the upload, and will very likely be read.
 fn may_share(message: &ChunkMessage) -> bool {
     message.delivery_mode == DeliveryMode::Fresh
         && message.address.attempt == 1

@@ -24,7 +24,7 @@ use crate::neighbours::{Neighbours, SharedObjects, SharedRead};
 struct Bucket {
     text: Bytes,
     reads: Mutex<Vec<Range<u64>>>,
-    /// How the next reads fail.
+    /// Errors of the next reads.
     failures: Mutex<VecDeque<PortError>>,
     /// Number of reads that may end.
     may_end: Semaphore,
@@ -105,7 +105,7 @@ fn tens(chunks: u8) -> Vec<ChunkMessage> {
     messages
 }
 
-/// Whether each has the bytes of [`Bucket::of_tens`].
+/// True if each has the bytes of [`Bucket::of_tens`].
 fn are_tens(messages: &[ChunkMessage], read: &[Result<Bytes, PortError>]) -> bool {
     let expected = |message: &ChunkMessage| [b'a' + message.address.index; 10];
     messages.iter().zip(read).all(|(message, read)| read.as_ref().is_ok_and(|bytes| **bytes == expected(message)))

@@ -21,7 +21,6 @@ use crate::prepared::Prepared;
 use crate::run::{Progress, RunError};
 use crate::watch::JobWatch;
 
-/// The ports of the runs.
 pub struct ChunkPorts {
     pub jobs: Arc<dyn JobStore>,
     /// The files and the run outputs.
@@ -60,7 +59,6 @@ pub(crate) struct Delivery<'a> {
 pub(crate) struct OpenChunk<'a> {
     ports: &'a ChunkPorts,
     pub delivery: &'a Delivery<'a>,
-    /// When its run began.
     pub began: Timestamp,
     /// As this run has read it or moved it last.
     pub checkpoint: Checkpoint,

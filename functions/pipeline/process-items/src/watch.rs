@@ -28,9 +28,6 @@ impl JobWatch {
     }
 
     /// The job, as it was at most `max_age` ago.
-    ///
-    /// # Errors
-    /// `NotFound`, `Unavailable`.
     pub async fn job(&self, job_guid: JobGuid) -> Result<Arc<Job>, PortError> {
         // Held across the read on purpose: ten chunks of one job ask at the same moment, and one read serves all.
         let mut seen = self.seen.lock().await;
@@ -47,9 +44,6 @@ impl JobWatch {
 
     /// Notes that a chunk of this attempt begins, unless an earlier one has. Returns the job after that. One write serves
     /// all chunks of the batch.
-    ///
-    /// # Errors
-    /// `NotFound`, `Unavailable`.
     pub async fn begin(&self, job_guid: JobGuid, attempt: u32) -> Result<Arc<Job>, PortError> {
         let mut seen = self.seen.lock().await;
         let at = self.clock.now();

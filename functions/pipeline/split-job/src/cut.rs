@@ -29,7 +29,7 @@ pub struct CutTally {
     pub stored: Option<StoredCut>,
 }
 
-/// What the chunk index says about chunks that the split stores.
+/// The chunks that the split stores, for the chunk index.
 #[derive(Debug, Default)]
 pub struct StoredCut {
     /// The weight of each chunk in the job's percent.

@@ -51,7 +51,7 @@ struct Sources {
 }
 
 impl Sources {
-    /// Whether an item of this source chunk still belongs to the tally.
+    /// True if an item of this source chunk still belongs to the tally.
     const fn take(&mut self, source: u64) -> bool {
         if matches!(self.last, Some(last) if last == source) {
             return true;
@@ -132,7 +132,7 @@ impl RedriveCut {
         Ok(std::mem::take(&mut self.ready))
     }
 
-    /// Whether the next chunk is full: it has reached the limit of items or bytes.
+    /// True if the next chunk has reached the limit of items or bytes.
     fn fills_a_chunk(&self) -> bool {
         let items = self.read.len() >= self.limits.max_items.max(1) as usize;
         items || (!self.read.is_empty() && self.read_bytes >= self.limits.max_bytes)

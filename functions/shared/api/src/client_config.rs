@@ -1,4 +1,4 @@
-//! What a client must know of a stack before it can use it.
+//! The configuration of a stack, for its clients.
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;

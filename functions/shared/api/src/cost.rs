@@ -1,4 +1,4 @@
-//! What a job costs, as the API shows it.
+//! The cost of a job, as the API shows it.
 
 use rowmill_core::model::cost::{PriceList, Usage, dollars, gb_seconds};
 use serde::{Deserialize, Serialize};

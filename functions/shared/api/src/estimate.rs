@@ -1,4 +1,4 @@
-//! What a job would cost and take, before it is created.
+//! The estimate of a job, before it is created.
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;

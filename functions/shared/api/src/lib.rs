@@ -3,7 +3,7 @@
 //! The functions write these types and the command reads them. [`openapi`] makes the OpenAPI document out of them and of
 //! [`routes`]; it is committed as `docs/openapi.json`, and a test compares the two.
 //!
-//! What is stored belongs to [`rowmill_core::model`]; the types here are made from it, so an answer may change without a row.
+//! Stored types belong to [`rowmill_core::model`]; the types here are made from it, so an answer may change without a row.
 //! Names, words and what clients download as it is stored ([failed items](rowmill_core::model::run_output::FailedItem),
 //! [result files](rowmill_core::model::results), [proofs](rowmill_core::model::audit)) are types of the model in answers too.
 //!

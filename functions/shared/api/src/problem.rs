@@ -1,4 +1,4 @@
-//! What is wrong with a request, as RFC 9457 says it (`application/problem+json`).
+//! Problem details by RFC 9457 (`application/problem+json`).
 
 use rowmill_core::model::job::states::Status;
 use rowmill_core::words::{Open, words};

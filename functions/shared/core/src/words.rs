@@ -8,7 +8,6 @@ use utoipa::openapi::schema::{ObjectBuilder, Schema, Type};
 
 /// A fixed set of words, each of them a stable name.
 pub trait Word: Copy {
-    /// The word.
     fn as_str(self) -> &'static str;
 }
 
@@ -23,7 +22,6 @@ pub enum Open<T> {
 }
 
 impl<T: Word> Open<T> {
-    /// The word.
     pub fn as_str(&self) -> &str {
         match self {
             Self::Known(word) => word.as_str(),
@@ -74,7 +72,7 @@ macro_rules! words {
                 }
             }
 
-            /// What it means.
+            /// The meaning.
             pub fn meaning(self) -> &'static str {
                 match self {
                     $(Self::$variant => concat!($($word_doc),+).trim(),)+

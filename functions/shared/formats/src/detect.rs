@@ -35,9 +35,6 @@ pub struct Hints<'a> {
 /// Detects the packing of a file that starts with `prefix`; `None` for plain UTF-8 text, which is the default.
 ///
 /// A prefix of about 4 KiB is enough. A byte-order mark takes precedence over the hint `encoding`.
-///
-/// # Errors
-/// [`FormatError`]. The user must change the file or the params.
 pub fn detect(prefix: &[u8], hints: &Hints<'_>) -> Result<Option<Packing>, FormatError> {
     let params = CheckedParams::new(hints)?;
     let kind = Kind::of(prefix);

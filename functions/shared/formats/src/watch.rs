@@ -110,7 +110,6 @@ impl Watch {
         io::Error::other("decoding was stopped")
     }
 
-    /// Takes the stored reason, if there is one.
     pub(crate) fn take_failure(&self) -> Option<DecodeError> {
         self.0.failure.lock().take()
     }

@@ -68,10 +68,8 @@ pub enum StartError {
         value: String,
         expected: &'static str,
     },
-    /// The limits of the job types are invalid.
     #[error(transparent)]
     JobTypes(#[from] JobTypesError),
-    /// The highest priorities of the owners are invalid.
     #[error(transparent)]
     OwnerPriorities(#[from] OwnerPrioritiesError),
     #[error(transparent)]
@@ -98,11 +96,9 @@ pub trait SettingsGroup: Sized {
 /// A setting as data.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Setting {
-    /// The template parameter.
     pub parameter: &'static str,
     /// The default, as the template writes it.
     pub default: String,
-    /// The group that declares it.
     pub group: &'static str,
 }
 
@@ -112,7 +108,6 @@ impl Setting {
         Self { parameter, default: default.text(parameter), group }
     }
 
-    /// The environment variable.
     pub fn variable(&self) -> String {
         variable(self.parameter)
     }

@@ -12,9 +12,6 @@ pub struct Resource {
 
 impl Resource {
     /// The resource's name, or its URL.
-    ///
-    /// # Errors
-    /// If its variable is not set.
     pub fn read(self) -> Result<String, Missing> {
         let value = std::env::var(self.variable).ok().filter(|value| !value.trim().is_empty());
         value.ok_or(Missing { variable: self.variable, expected: self.expected })

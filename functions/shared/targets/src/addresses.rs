@@ -8,7 +8,6 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use AddressKind::{Forbidden, Private, Public};
 
-/// The class of an IP address.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum AddressKind {
     Public,

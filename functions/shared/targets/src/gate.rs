@@ -68,7 +68,6 @@ impl Gate {
     }
 }
 
-/// The permit of a call in flight.
 struct CallPermit<'a> {
     gate: &'a Gate,
     /// True if the gate waits for the result of this call.

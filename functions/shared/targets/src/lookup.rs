@@ -17,7 +17,6 @@ use crate::addresses::AddressKind;
 /// Resolves host names to addresses.
 #[async_trait]
 pub trait Lookup: Send + Sync {
-    /// Returns the addresses of a host.
     async fn addresses(&self, host: &str) -> io::Result<Vec<IpAddr>>;
 }
 

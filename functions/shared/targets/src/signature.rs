@@ -28,16 +28,13 @@ use rowmill_core::model::webhook_key::{hmac_sha256, webhook_key};
 /// The name of the header with the time of the call.
 pub const TIMESTAMP_HEADER: &str = "rowmill-timestamp";
 
-/// The name of the header with the signatures.
 pub const SIGNATURE_HEADER: &str = "rowmill-signature";
 
-/// The name of the header with the idempotency key.
 pub const IDEMPOTENCY_KEY_HEADER: &str = "idempotency-key";
 
 /// The minimum length of a secret, in characters.
 pub const SECRET_MIN_CHARS: usize = 16;
 
-/// The secret is too short to sign calls.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("the secret that signs webhook calls must have at least {SECRET_MIN_CHARS} characters")]
 pub struct SecretTooShort;
@@ -61,7 +58,6 @@ impl WebhookSecrets {
         Ok(Self { current: checked(current).ok_or(SecretTooShort)?, previous: previous.and_then(checked) })
     }
 
-    /// The keys that sign the calls of this job type.
     pub fn keys_of(&self, job_type: &str) -> SigningKeys {
         let key = |secret: &String| webhook_key(secret, job_type);
         SigningKeys { current: key(&self.current), previous: self.previous.as_ref().map(key) }
@@ -107,7 +103,6 @@ pub struct SignedCall<'a> {
     pub host: &'a str,
     /// The path with the query.
     pub path: &'a str,
-    /// The value of [`IDEMPOTENCY_KEY_HEADER`].
     pub idempotency_key: &'a str,
     pub body: &'a [u8],
 }

@@ -45,13 +45,10 @@ pub use shown::Shown;
 use transport::Transport;
 pub(crate) use transport::{http_client, is_loopback};
 
-/// A job as the API sent it.
 pub type Job = Shown<JobView>;
 
-/// An upload as the API sent it.
 pub type Upload = Shown<UploadView>;
 
-/// A dead letter as the API sent it.
 pub type DeadLetter = Shown<dead_letter::DeadLetter>;
 
 pub type Audit = Shown<AuditProof>;

@@ -27,7 +27,6 @@ pub struct FunctionUsage {
     pub s3_writes: u64,
     /// S3 writes of the upload itself.
     pub upload_puts: u64,
-    /// Invocations by function.
     pub invocations: BTreeMap<String, u64>,
     /// Lambda memory × time.
     pub gb_seconds: f64,
@@ -109,13 +108,11 @@ fn whole(units: f64) -> u64 {
     units.max(0.0).round() as u64
 }
 
-/// Dollars by service.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Cost {
     /// DynamoDB request units.
     pub dynamodb: f64,
-    /// SQS requests of the functions.
     pub sqs: f64,
     /// SQS requests of the event source mappings, estimated.
     pub sqs_mappings: f64,

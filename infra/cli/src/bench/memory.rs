@@ -15,10 +15,6 @@ pub struct MemorySizes(HashMap<String, u32>);
 
 impl MemorySizes {
     /// Reads the sizes from a template.
-    ///
-    /// # Errors
-    ///
-    /// [`TemplateError`] for a function without a package name.
     pub fn of_template(template: &Template) -> Result<Self, TemplateError> {
         let document = template.document();
         let size = |logical_id: &str| {

@@ -58,7 +58,6 @@ pub enum BenchType {
     Transform,
 }
 
-/// The work of a benchmark.
 #[derive(Debug, Clone)]
 pub struct Workload {
     pub bench_type: BenchType,

@@ -34,7 +34,6 @@ pub enum Control {
     Resume,
 }
 
-/// Runs `rowmill cancel`.
 pub async fn execute_cancel(args: CancelArgs) -> Result<ExitCode, CommandError> {
     if !args.as_operator {
         return execute(Control::Cancel, args.control).await;

@@ -43,10 +43,6 @@ pub struct LifecycleArgs {
 
 impl LifecycleArgs {
     /// Connects to the API and does `work` there. After an interruption it prints what happens to the job.
-    ///
-    /// # Errors
-    ///
-    /// Those of the connection and of `work`.
     pub(super) async fn carry_out(
         &self,
         work: impl AsyncFnOnce(&Connection, &Stage) -> Result<ExitCode, CommandError>,

@@ -20,7 +20,6 @@ pub struct DeadlineArgs {
 }
 
 impl DeadlineArgs {
-    /// Seconds until the deadline, if one is given.
     pub fn seconds(&self) -> Option<u64> {
         self.deadline_seconds.or_else(|| self.deadline.map(|span| span.as_secs()))
     }

@@ -195,7 +195,6 @@ fn word_of(value: impl clap::ValueEnum) -> String {
     value.to_possible_value().expect("no value is hidden").get_name().to_owned()
 }
 
-/// Writes a command's result.
 pub(crate) fn print(text: &str) -> Result<(), CommandError> {
     terminal::print(text).map_err(CommandError::Output)
 }

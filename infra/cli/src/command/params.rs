@@ -141,10 +141,6 @@ impl ParamArgs {
 }
 
 /// The JSON in a file.
-///
-/// # Errors
-///
-/// [`CommandError::File`] if it cannot be read or is not JSON.
 pub(super) fn read_json(path: &Path) -> Result<Value, CommandError> {
     let unusable =
         |reason: Box<dyn std::error::Error + Send + Sync>| CommandError::File { path: path.to_owned(), reason };

@@ -65,7 +65,6 @@ pub async fn execute(args: PreviewArgs) -> Result<ExitCode, CommandError> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// A preview as text of this width.
 fn shown(preview: &PreviewView, width: usize) -> String {
     let mut text = format!("{}\n\n", heading(preview));
     let is_number = |name: &str| matches!(name, "integer" | "number");

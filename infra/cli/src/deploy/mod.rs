@@ -86,23 +86,10 @@ pub enum DeployError {
     Refused { reason: String },
     /// A resource could not be created or changed. Everything was rolled back.
     #[error("{resource} ({kind}) failed: {reason}; the stack {stack} is now {status}")]
-    ResourceFailed {
-        stack: String,
-        /// The resource's name in the template.
-        resource: String,
-        kind: String,
-        reason: String,
-        /// The final status of the stack.
-        status: String,
-    },
+    ResourceFailed { stack: String, resource: String, kind: String, reason: String, status: String },
     /// The stack failed, and no resource event gives the reason.
     #[error("the stack {stack} ended as {status}: {reason}")]
-    StackFailed {
-        stack: String,
-        /// The final status.
-        status: String,
-        reason: String,
-    },
+    StackFailed { stack: String, status: String, reason: String },
     /// The stack is deployed, but the HTTP API of the template is not there.
     #[error(
         "everything is deployed, but there is no HTTP API{}: this emulator has none. Deploy again with --parameter \
@@ -157,10 +144,6 @@ pub async fn deploy(aws: &Aws, deployment: Deployment<'_>, progress: Progress) -
 }
 
 /// Checks what can be known of the parameters without AWS. Call it before a build, which takes minutes.
-///
-/// # Errors
-///
-/// `UnknownParameter`, `JobTypes`, `OwnerPriorities`, `Times`.
 pub fn check_parameters(template: &Template, parameters: &BTreeMap<String, String>) -> Result<(), DeployError> {
     if let Some(name) = parameters.keys().find(|name| !template.has_parameter(name)) {
         return Err(DeployError::UnknownParameter(name.clone()));

@@ -10,7 +10,6 @@ use tokio::fs;
 use super::DownloadError;
 use crate::terminal::drives_terminal;
 
-/// The folder for results.
 #[derive(Debug, Clone)]
 pub struct Folder {
     /// Its path. The folder is created if necessary.
@@ -28,7 +27,6 @@ pub struct Destination {
 }
 
 impl Destination {
-    /// The name without the folder.
     pub fn name(&self) -> String {
         self.path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned())
     }

@@ -31,7 +31,6 @@ pub enum DownloadError {
     /// The file or its folder cannot be written.
     #[error("cannot write `{}`: {source}", .path.display())]
     Unwritable {
-        /// The file or folder.
         path: PathBuf,
         #[source]
         source: io::Error,
@@ -51,13 +50,7 @@ pub enum DownloadError {
     #[error("the download of `{name}` made no progress for {} s and was aborted", .limit.as_secs())]
     Stalled { name: String, limit: Duration },
     #[error("the storage sent only {received} of the {expected} bytes of `{name}`; try again")]
-    CutShort {
-        name: String,
-        /// Bytes received.
-        received: u64,
-        /// Bytes expected.
-        expected: u64,
-    },
+    CutShort { name: String, received: u64, expected: u64 },
     /// The content is not that of the job's result.
     #[error("the {what} of `{name}` does not match the job's results; nothing was kept, try again")]
     Mismatch {

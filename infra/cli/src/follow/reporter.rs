@@ -32,7 +32,6 @@ enum Stream {
     Error,
 }
 
-/// Shows progress.
 pub struct Reporter {
     form: Form,
     begun: Instant,
@@ -63,7 +62,6 @@ impl Reporter {
         Self { form, begun: Instant::now(), meter: RateMeter::default(), throttle: Throttle::default() }
     }
 
-    /// Shows the upload of `file`.
     pub fn upload(&self, file: &SourceFile) -> TransferReport {
         self.transfer(Direction::Up, &file.name, file.size)
     }

@@ -77,7 +77,6 @@ pub struct Details<'a> {
     pub params: Option<&'a Map<String, Value>>,
 }
 
-/// The summary of a job as lines of text.
 pub fn summary(job: &JobView, details: &Details<'_>) -> String {
     let mut text = match job.outcome {
         Some(JobOutcome::Empty) => amber(&message(job)),

@@ -88,7 +88,6 @@ pub enum InvokeError {
         function: String,
         /// The endpoint, or `AWS`.
         place: String,
-        /// The SDK's error.
         reason: String,
     },
 }

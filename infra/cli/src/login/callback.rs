@@ -24,7 +24,6 @@ const PATH: &str = "/callback";
 /// Maximum time for a browser to send its request.
 const READ_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Waits for the redirect.
 #[derive(Debug)]
 pub struct Callback {
     listener: TcpListener,
@@ -43,10 +42,6 @@ pub enum CallbackError {
 
 impl Callback {
     /// Listens on this port of 127.0.0.1; 0 is any free one.
-    ///
-    /// # Errors
-    ///
-    /// If the port cannot be had.
     pub async fn listen(port: u16) -> io::Result<Self> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).await?;
         let url = format!("http://{}{PATH}", listener.local_addr()?);

@@ -67,10 +67,6 @@ impl ProviderError {
 
 impl Provider {
     /// Reads the discovery document of the provider with this issuer.
-    ///
-    /// # Errors
-    ///
-    /// [`ProviderError`] if there is none, if it is another issuer's, or if an endpoint is not encrypted.
     pub async fn discover(issuer: &str) -> Result<Self, ProviderError> {
         let wrong = |reason: &str| ProviderError::Answer { issuer: issuer.to_owned(), reason: reason.to_owned() };
         let document = format!("{}/.well-known/openid-configuration", issuer.trim_end_matches('/'));

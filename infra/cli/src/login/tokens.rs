@@ -73,10 +73,6 @@ impl Logins {
     }
 
     /// The token for an API, renewed if necessary. `None` if the user is not logged in there.
-    ///
-    /// # Errors
-    ///
-    /// [`LoginError`] if the file cannot be used, or if the token cannot be renewed.
     pub async fn token(&self, api: &str) -> Result<Option<String>, LoginError> {
         let key = key_of(api);
         let Some(login) = self.read()?.remove(&key) else { return Ok(None) };

@@ -13,7 +13,6 @@ use zip::{CompressionMethod, ZipWriter};
 
 pub use build::{build, cargo, forget_outer_cargo};
 
-/// A processor architecture of Lambda.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum Architecture {
     /// Graviton.
@@ -60,7 +59,6 @@ pub enum Compiler {
     CargoLambda(Architecture),
 }
 
-/// A built function.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Binary {
     /// Name of the package and of its binary.
@@ -104,10 +102,6 @@ pub enum PackageError {
 
 impl Package {
     /// Reads a built function and derives the key from its content.
-    ///
-    /// # Errors
-    ///
-    /// [`PackageError::Unreadable`] if the executable cannot be read.
     pub fn of(binary: &Binary) -> Result<Self, PackageError> {
         let executable = std::fs::read(&binary.path)
             .map_err(|source| PackageError::Unreadable { path: binary.path.clone(), source })?;

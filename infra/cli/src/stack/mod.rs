@@ -55,7 +55,6 @@ pub enum StackError {
     /// A file or folder of the state cannot be created.
     #[error("cannot write to {}", .path.display())]
     State {
-        /// The file or folder.
         path: PathBuf,
         #[source]
         source: std::io::Error,
@@ -81,7 +80,6 @@ pub enum StackError {
         error: ApiError,
         logs: PathBuf,
     },
-    /// No stack of this state folder is running.
     #[error("the local stack is not running; `rowmill up` starts it")]
     NotRunning,
 }
@@ -119,10 +117,6 @@ pub async fn running(state_dir: &Path) -> Result<(Record, Health), StackError> {
 }
 
 /// Stops the stack of a state folder. False if none was running.
-///
-/// # Errors
-///
-/// [`StackError::Process`] if the process does not end.
 pub async fn down(state_dir: &Path) -> Result<bool, StackError> {
     let path = record_path(state_dir);
     let Some(record) = Record::read(&path)? else { return Ok(false) };
@@ -139,10 +133,6 @@ pub async fn down(state_dir: &Path) -> Result<bool, StackError> {
 /// deployment.
 ///
 /// The local stack has no authorizer, so it never gets a token that is meant for another API.
-///
-/// # Errors
-///
-/// [`ApiError`] if no HTTP client can be made.
 pub async fn client(record: &Record) -> Result<Option<ApiClient>, ApiError> {
     if let Some(url) = &record.api_url {
         return ApiClient::new(url, None).map(Some);
@@ -290,10 +280,6 @@ impl Stack {
     }
 
     /// Stops the stack, also if another process started it.
-    ///
-    /// # Errors
-    ///
-    /// [`StackError::Process`] if the process does not end.
     pub async fn down(mut self) -> Result<(), StackError> {
         let state_dir = self.record_path.parent().expect("the record lies in the state folder").to_owned();
         if let Some(launched) = self.launched.take() {

@@ -70,7 +70,7 @@ pub struct Counted {
 }
 
 impl Counted {
-    /// The sum of a metric, 0 if it had no values.
+    /// 0 if it had no values.
     pub fn sum(&self, metric: &str) -> f64 {
         self.sums.get(metric).copied().unwrap_or_default()
     }
@@ -83,7 +83,6 @@ impl Counted {
 /// Items of every outcome.
 const ITEMS: [&str; 3] = ["ItemsSucceeded", "ItemsFailed", "ItemsSkipped"];
 
-/// Attempts that have ended.
 const ENDED: &str = "JobsEnded";
 
 /// The refusals that are shown, with their names on the screen.

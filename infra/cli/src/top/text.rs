@@ -55,7 +55,6 @@ pub fn refusals_line(snapshot: &Snapshot) -> String {
     format!("{} in {}", REFUSALS.map(of).join(", "), span(counted.over))
 }
 
-/// The snapshot as text.
 pub fn tables(snapshot: &Snapshot, rates: Rates) -> String {
     let rows = |heading: &[&str], rows: Vec<Vec<String>>| -> Vec<Vec<String>> {
         std::iter::once(heading.iter().map(|text| (*text).to_owned()).collect()).chain(rows).collect()

@@ -67,7 +67,6 @@ pub enum UploadError {
         #[source]
         source: Box<UploadError>,
         file_guid: FileGuid,
-        /// Number of stored bytes.
         stored: u64,
         size: u64,
         /// True if the same command would resume it.

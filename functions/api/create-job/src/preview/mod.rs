@@ -29,7 +29,6 @@ use crate::preview::shown::Shown;
 use crate::request::{CreateJobRequest, InvalidField, check};
 use crate::source::{DetectedSource, FirstText};
 
-/// Default number of rows shown.
 const ROWS_DEFAULT: u32 = 20;
 
 /// Maximum number of rows shown.

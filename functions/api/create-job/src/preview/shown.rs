@@ -15,7 +15,6 @@ const COLUMNS_MAX_BYTES: usize = 64 * 1024;
 /// Maximum size of the JSON of a row. Its texts are cut off at fewer characters until it fits.
 const ROW_MAX_BYTES: usize = 64 * 1024;
 
-/// Maximum number of columns shown.
 const COLUMNS_MAX: usize = 1000;
 
 /// Behind how many characters a text is cut off: the first number, or a later one if the row would be too long. With the last

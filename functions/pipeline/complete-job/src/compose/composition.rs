@@ -13,7 +13,6 @@ use serde::{Deserialize, Serialize};
 
 use super::writer::OpenFile;
 
-/// Progress of a composition.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Composition {
@@ -40,14 +39,21 @@ pub struct Composition {
 #[serde(rename_all = "camelCase")]
 pub(super) enum Position {
     /// The failed rows after this row are next.
-    FailedRows { after: u64 },
+    FailedRows {
+        after: u64,
+    },
     /// The skipped rows after this row are next.
-    SkippedRows { after: u64 },
+    SkippedRows {
+        after: u64,
+    },
     /// The undispatched input from this byte on is next.
-    Undispatched { offset: u64 },
+    Undispatched {
+        offset: u64,
+    },
     /// The outputs after this row are next.
-    Outputs { after: u64 },
-    /// All files are finished.
+    Outputs {
+        after: u64,
+    },
     Done,
 }
 
@@ -79,9 +85,6 @@ impl Composition {
     }
 
     /// The composition that the job row names, unless there is none or it has expired.
-    ///
-    /// # Errors
-    /// `Unavailable`; `Invalid` if the object is not Rowmill's.
     pub(super) async fn load(objects: &dyn Objects, job: &Job) -> Result<Option<Self>, PortError> {
         let Some(name) = job.composing else { return Ok(None) };
         let (state_key, tail_key) = keys::composition(job.job_guid, job.attempt, name);

@@ -17,7 +17,6 @@ use rowmill_formats::{DecodeError, Limits, ReadAhead, SourceReader, TextStream, 
 /// Reads of the upload ahead of the part that is being sent.
 const AHEAD: ReadAhead = ReadAhead { range_bytes: 4 * 1024 * 1024, reads: 2 };
 
-/// The text of a job's upload.
 pub struct InputText<'a> {
     /// The upload, and the text of chunks that are not a range of it.
     pub objects: &'a Arc<dyn Objects>,
@@ -70,9 +69,6 @@ impl InputText<'_> {
     }
 
     /// The rows of a chunk that were skipped. If they are not in `read`, a range from the chunk up to `end` is read into it.
-    ///
-    /// # Errors
-    /// As [`header`](Self::header).
     pub async fn skipped(
         &self,
         job: JobGuid,

@@ -37,7 +37,6 @@ pub(super) struct Composing<'a> {
 }
 
 impl<'a> Composing<'a> {
-    /// The job, with the stores to read its items from.
     pub const fn stored_job(&self) -> StoredJob<'a> {
         StoredJob { jobs: &self.composer.jobs, objects: &self.composer.objects, job: self.job }
     }

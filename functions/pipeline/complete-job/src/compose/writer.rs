@@ -18,13 +18,11 @@ use serde::{Deserialize, Serialize};
 /// long, since S3 takes at most 10,000 of them.
 pub const PART_BYTES: usize = 8 * 1024 * 1024;
 
-/// See [`PART_BYTES`].
 const SHORT_PARTS: usize = 1000;
 
 /// The text length of a member of a compressed file.
 const MEMBER_BYTES: usize = 1024 * 1024;
 
-/// A file that is being written.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct OpenFile {
@@ -76,7 +74,6 @@ pub struct Destination<'a> {
     pub objects: &'a dyn Objects,
     /// Stores a longer file.
     pub multipart: &'a dyn MultipartObjects,
-    /// The length of a part, see [`PART_BYTES`].
     pub part_bytes: usize,
 }
 

@@ -13,9 +13,6 @@ use crate::cost::JobCost;
 
 impl JobView {
     /// The current view of a job. Reads the counters if the row does not have them.
-    ///
-    /// # Errors
-    /// Those of the store.
     pub async fn read(jobs: &dyn JobStore, job: &Job) -> Result<Self, PortError> {
         let counters = match job.status() {
             Status::Waiting | Status::Completed => None,

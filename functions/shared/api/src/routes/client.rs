@@ -1,4 +1,4 @@
-//! What a client asks before it signs in, and the document that it is made from.
+//! The routes for clients that have not signed in, and for the document that clients are made from.
 
 use super::{Answer, AnswerHeader, ETAG, IF_NONE_MATCH, NOT_MODIFIED, Operation, Route};
 use crate::client_config::ClientConfig;

@@ -36,9 +36,7 @@ struct LiveContext {
 pub enum LiveEventType {
     /// A connection is being opened.
     Connect,
-    /// A client has sent a message.
     Message,
-    /// A connection was closed.
     Disconnect,
 }
 

@@ -84,7 +84,6 @@ pub fn within<F: Future>(trace: Option<TraceId>, work: F) -> TaskLocalFuture<Opt
     CURRENT.scope(trace, work)
 }
 
-/// The trace of a job that is created now.
 pub fn of_new_job(job: JobGuid) -> TraceId {
     CURRENT.try_with(Clone::clone).ok().flatten().unwrap_or_else(|| TraceId::of_job(job))
 }
@@ -99,7 +98,6 @@ struct Known {
 static KNOWN: LazyLock<Mutex<Known>> =
     LazyLock::new(|| Mutex::new(Known { by_job: LruCache::new(JOBS_REMEMBERED), touched: BTreeSet::new() }));
 
-/// Remembers the trace of a job.
 pub fn learn(job: JobGuid, trace: TraceId) {
     let mut known = KNOWN.lock();
     if known.touched.len() < TOUCHED_MAX {

@@ -24,7 +24,6 @@ use tokio::time::Instant;
 /// back.
 const TO_ANSWER: Duration = Duration::from_millis(2500);
 
-/// The longest backoff before a repetition.
 const LONGEST_BACKOFF: Duration = Duration::from_secs(1);
 
 /// Works with patience until shortly before this deadline.

@@ -66,7 +66,6 @@ impl UsageShares {
     }
 }
 
-/// All that this process has used.
 fn of_process() -> Usage {
     let (lambda_requests, time) = INVOCATIONS.lock().sums();
     let lambda_mb_ms = u64::try_from(time.as_micros()).unwrap_or(u64::MAX).saturating_mul(*MEMORY_MB) / 1000;

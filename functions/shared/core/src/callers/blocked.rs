@@ -30,7 +30,6 @@ impl BlockCheck {
         Self { blocks, clock, known: Mutex::new(LruCache::new(REMEMBERED_MAX)) }
     }
 
-    /// The block of this principal, if it is blocked.
     pub async fn block(&self, principal: &Principal) -> PortResult<Option<Block>> {
         let now = self.clock.now();
         let known = self.known.lock().get(principal).cloned();

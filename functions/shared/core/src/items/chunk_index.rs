@@ -6,7 +6,6 @@ use crate::model::keys;
 use crate::model::tally::Tally;
 use crate::ports::{Objects, PortError};
 
-/// Stores the index of a tally.
 pub async fn put(
     objects: &dyn Objects,
     job: JobGuid,

@@ -80,7 +80,6 @@ impl FailedItems {
         })
     }
 
-    /// Number of objects read so far.
     pub const fn objects_read(&self) -> usize {
         self.objects_read
     }

@@ -8,7 +8,6 @@ use crate::model::run_output::{FailedItem, RunOutput};
 use crate::model::tally::Counts;
 use crate::ports::{Objects, PortError};
 
-/// The message of an item that is given up.
 const GIVEN_UP: &str = "every try to process the item's chunk failed; see the logs of process-items for the cause";
 
 /// Counts the remaining items of a chunk as failed, because the chunk is given up. A malformed item keeps its own

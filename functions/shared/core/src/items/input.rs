@@ -30,7 +30,6 @@ pub fn follows(before: &Chunk, next: &Chunk) -> bool {
     next.offset.checked_sub(before.end()).is_some_and(|gap| gap <= GAP_MAX_BYTES)
 }
 
-/// An item of a chunk.
 #[derive(Clone, PartialEq, Debug)]
 pub struct InputItem {
     /// Its 1-based number in the file, header not counted.
@@ -119,9 +118,6 @@ pub struct Correction {
 }
 
 /// Reads the rows of a corrected file, in row order.
-///
-/// # Errors
-/// `Invalid` if the object is not Rowmill's.
 pub fn read_corrections(bytes: &[u8]) -> Result<Vec<Correction>, PortError> {
     let rows: Result<Vec<Correction>, _> = serde_json::Deserializer::from_slice(bytes).into_iter().collect();
     rows.map_err(|error| PortError::invalid("reading the corrected rows", error))
@@ -166,9 +162,6 @@ pub async fn read_input(
 }
 
 /// Reads the lines of a redrive chunk's object.
-///
-/// # Errors
-/// `Invalid` if the object is not Rowmill's.
 pub fn read_redrive_items(bytes: &[u8]) -> Result<Vec<RedriveItem>, PortError> {
     let items: Result<Vec<RedriveItem>, _> = serde_json::Deserializer::from_slice(bytes).into_iter().collect();
     items.map_err(|error| PortError::invalid("reading the items of a redrive", error))

@@ -7,7 +7,6 @@ use crate::model::run_output::RunOutput;
 use crate::model::tally::{ChunkAddress, Counts, Mark, MarkKind};
 use crate::ports::{Objects, PortError};
 
-/// Stores the output of a run.
 pub async fn put(
     objects: &dyn Objects,
     job: JobGuid,
@@ -36,9 +35,6 @@ pub async fn put_before_mark(
 }
 
 /// Reads the output of a run.
-///
-/// # Errors
-/// `NotFound`; `Invalid` if the object is not Rowmill's.
 pub async fn read(
     objects: &dyn Objects,
     job: JobGuid,

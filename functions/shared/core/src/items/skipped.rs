@@ -32,7 +32,6 @@ pub struct SkippedItems {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct SkippedChunk {
     pub address: ChunkAddress,
-    /// Where it is.
     pub chunk: Chunk,
     /// The run of the splitter that stored its text. `None` if the text is a range of the upload.
     pub stored_by: Option<RunId>,

@@ -65,7 +65,6 @@ impl TallyPages {
         self.unread.end
     }
 
-    /// The next page. `None` at the end.
     pub(crate) async fn next(&mut self) -> Result<Option<Vec<Tally>>, PortError> {
         if self.unread.is_empty() {
             return Ok(None);

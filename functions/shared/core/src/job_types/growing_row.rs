@@ -55,7 +55,6 @@ impl GrowingRow {
         Ok(())
     }
 
-    /// Removes a field, if the row has it.
     pub(super) fn remove(&mut self, name: &str) -> Option<Value> {
         let value = self.fields.remove(name)?;
         self.bytes -= (name.len() + value_bytes(&value)).min(self.bytes);

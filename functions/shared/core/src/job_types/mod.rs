@@ -57,7 +57,6 @@ impl JobTypes {
         self
     }
 
-    /// The type with this name, if there is one.
     pub fn get(&self, name: &str) -> Option<&Arc<dyn JobType>> {
         self.0.get(name)
     }

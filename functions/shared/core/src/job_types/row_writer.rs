@@ -19,7 +19,6 @@ pub(super) struct RowParams<'a> {
     pub all: &'a Map<String, Value>,
     /// The name of the param with the format.
     pub format: &'static str,
-    /// The format if that param is missing.
     pub default_format: Format,
     /// The columns if the param `columns` is missing; `None` if they are unknown.
     pub default_columns: Option<Vec<String>>,
@@ -85,7 +84,6 @@ impl RowWriter {
         }
     }
 
-    /// Writes a row with these fields.
     pub(super) fn row(&self, mut fields: Map<String, Value>) -> Result<String, ItemError> {
         let line = match (&self.columns, self.format) {
             (columns, Format::Jsonl) => {

@@ -66,7 +66,6 @@ impl JobType for Transform {
     }
 }
 
-/// The most steps of a mapping.
 const STEPS_MAX: usize = 1_000;
 
 /// A row may grow to so many times the largest record of a file.

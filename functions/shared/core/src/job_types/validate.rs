@@ -56,7 +56,6 @@ impl ItemProcessor for RowCheck {
     }
 }
 
-/// Compiles the schema in the job's params.
 pub(super) fn compile_schema(spec: &Spec) -> Result<RowSchema, ParamsError> {
     let schema = spec.params.get("schema");
     let compiled = RowSchema::compile(schema).map_err(|error| unusable_schema("params.schema", &error))?;

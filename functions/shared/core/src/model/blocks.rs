@@ -8,7 +8,6 @@ use std::net::{IpAddr, Ipv6Addr};
 
 use crate::model::ids::Owner;
 
-/// What the key of a block's row begins with.
 pub const SCOPE_PREFIX: &str = "block#";
 
 /// The attribute with the time of the block, in milliseconds since 1970.
@@ -20,7 +19,6 @@ pub const OPERATOR_FOR: &str = "operatorFor";
 /// The attribute with the operator's reason.
 pub const REASON: &str = "reason";
 
-/// The longest reason, in bytes.
 pub const REASON_MAX_BYTES: usize = 500;
 
 /// Bits of an IPv6 address that count. A provider gives a customer a network of 64 bits, so one caller has all of its
@@ -30,7 +28,6 @@ const IPV6_NETWORK_BITS: u32 = 64;
 /// One whose requests are counted together and who can be blocked: `owner:user-7`, `address:192.0.2.7`.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Principal {
-    /// An owner.
     Owner(Owner),
     /// An IPv4 address, or the first address of an IPv6 network of 64 bits: see [`Principal::of_address`].
     Address(IpAddr),

@@ -15,10 +15,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::model::ids::JobGuid;
 
-/// How many times as long as after the first opening a breaker stays open at most.
+/// The longest opening of a breaker, in lengths of its first.
 pub const LONGEST_OPENING: u32 = 16;
 
-/// How many times [`BreakerLimits::probe`] a probe may take before another job takes it over.
+/// Time after which another job takes a probe over, in [`BreakerLimits::probe`].
 pub const PROBE_TIMES: u32 = 10;
 
 /// Retention of a breaker after its last change.
@@ -29,14 +29,13 @@ pub const KEPT_FOR: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 pub struct BreakerLimits {
     /// Number of failed runs that open it. 0: it never opens.
     pub failures: u32,
-    /// How long failed runs count.
+    /// Time for which failed runs count.
     pub window: Duration,
-    /// How long it is open before a job probes. Twice as long after each failed probe, up to [`LONGEST_OPENING`] times.
+    /// Time for which it is open before a job probes. Twice as long after each failed probe, up to [`LONGEST_OPENING`] times.
     pub probe: Duration,
 }
 
 impl BreakerLimits {
-    /// Whether there are no breakers.
     pub const fn is_off(&self) -> bool {
         self.failures == 0
     }
@@ -119,7 +118,7 @@ pub struct FailedRun<'a> {
     pub good: u32,
     /// The lanes of the job type, if it has any.
     pub lanes: Option<u32>,
-    /// Whether its chunk is isolated. The chunk may be the cause itself, so such a run opens no closed
+    /// Its chunk is isolated. The chunk may be the cause itself, so such a run opens no closed
     /// breaker.
     pub is_isolated: bool,
 }
@@ -133,7 +132,7 @@ pub struct AfterFailure {
     pub probe_at: Option<Timestamp>,
 }
 
-/// What the sweep does with a job that the breaker has paused.
+/// The sweep's decision about a job that the breaker has paused.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Look {
     /// The breaker is closed: resume the job.
@@ -175,7 +174,7 @@ impl Breaker {
         Self { rev, at: now, state, openings, code, failed_probe: seen.and_then(|seen| seen.failed_probe) }
     }
 
-    /// Whether its time was over so long ago that no job can be waiting for its probe any more.
+    /// True if its time was over so long ago that no job can be waiting for its probe any more.
     fn is_stale(&self, now: Timestamp, limits: &BreakerLimits) -> bool {
         match self.state {
             BreakerState::Closed { since, .. } => now >= since + limits.window,
@@ -254,7 +253,7 @@ impl Breaker {
         AfterFailure { next: Some(next), probe_at: Some(until) }
     }
 
-    /// What the sweep does with this job, which the breaker has paused. `jitter`, from 0 to 1, spreads the looks.
+    /// Decides about this job, which the breaker has paused. `jitter`, from 0 to 1, spreads the looks.
     pub fn look(seen: Option<&Self>, job: JobGuid, jitter: f64, now: Timestamp, limits: &BreakerLimits) -> Look {
         let Some(seen) = seen.filter(|_| !limits.is_off()) else { return Look::Resume };
         match &seen.state {

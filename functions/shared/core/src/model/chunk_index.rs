@@ -20,7 +20,6 @@ pub struct ChunkIndex {
     pub start: Position,
     /// The border after the last chunk.
     pub end: Position,
-    /// The chunks in order.
     pub chunks: Vec<Chunk>,
     /// The objects that hold their text, if they are not ranges of the upload.
     #[serde(skip_serializing_if = "Option::is_none", default)]

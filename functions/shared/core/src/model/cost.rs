@@ -20,16 +20,13 @@ pub struct Usage {
     pub s3_reads: u64,
     /// S3 requests that are charged like PUT: also POST, COPY and LIST.
     pub s3_writes: u64,
-    /// Requests to SQS.
     pub sqs_requests: u64,
-    /// Invocations of Lambda functions.
     pub lambda_requests: u64,
     /// Time of Lambda functions, in milliseconds of a megabyte.
     pub lambda_mb_ms: u64,
 }
 
 impl Usage {
-    /// None.
     pub const NONE: Self = Self {
         dynamodb_requests: 0,
         read_halves: 0,
@@ -62,7 +59,6 @@ impl Usage {
         Capacity { read: units(self.read_halves), write: units(self.write_halves) }
     }
 
-    /// True if it is none.
     pub fn is_none(&self) -> bool {
         *self == Self::NONE
     }
@@ -88,7 +84,6 @@ impl Usage {
         self.zip_with(other, u64::saturating_sub)
     }
 
-    /// So many times of it.
     #[must_use]
     pub fn times(self, times: u64) -> Self {
         self.zip_with(Self::NONE, |one, _| one.saturating_mul(times))
@@ -123,7 +118,6 @@ pub struct Capacity {
 /// whole numbers then.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct PriceList {
-    /// The region.
     pub region: &'static str,
     /// Since when AWS has published the youngest of these prices.
     pub since: &'static str,
@@ -162,7 +156,6 @@ impl PriceList {
         lambda_gb_second: 13_333_400,
     };
 
-    /// The price of this usage.
     pub fn price(&self, usage: &Usage) -> Price {
         let times = |units: u64, price: u64| u128::from(units) * u128::from(price);
         let halves = |halves, price| times(halves, price) / 2;
@@ -193,7 +186,6 @@ pub struct Price {
 }
 
 impl Price {
-    /// All services together.
     pub const fn sum(&self) -> u128 {
         self.dynamodb + self.s3 + self.sqs + self.lambda
     }

@@ -74,7 +74,6 @@ impl Owner {
     /// The owner of everything if the HTTP API has no authorizer.
     pub const LOCAL: &'static str = "local";
 
-    /// The longest name, in bytes.
     pub const MAX_BYTES: usize = 256;
 
     /// The owner of this name, if the name is valid: not blank, not too long, no control characters, and no `#`, which

@@ -11,14 +11,12 @@ use crate::model::job::{End, Job, Stop, StopCode};
 /// The version of the format of the events. It is increased with every change that a consumer could notice.
 pub const SCHEMA_VERSION: u32 = 1;
 
-/// The source of the events.
 pub const SOURCE: &str = "rowmill";
 
 /// The start or the end of an attempt. It contains nothing from the file.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct JobEvent {
-    /// [`SCHEMA_VERSION`].
     pub schema_version: u32,
     /// `jobGuid/attempt/status`. An event may arrive more than once, each time with this id.
     pub event_id: String,
@@ -34,18 +32,14 @@ pub struct JobEvent {
     /// The outcome of a completed job.
     pub outcome: Option<JobOutcome>,
     pub at: Timestamp,
-    /// When the job was created.
     pub created_at: Timestamp,
     /// The counts of the whole job over all attempts, at the end of an attempt.
     #[serde(flatten)]
     pub items: Option<EventItems>,
-    /// The error of a failed job.
     pub error: Option<EventError>,
-    /// The metadata that the client gave the job.
     pub metadata: Option<Map<String, Value>>,
 }
 
-/// The counts of the items of a job.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct EventItems {

@@ -19,13 +19,11 @@ use serde_json::Value;
 
 use crate::model::entries::Entries;
 
-/// The highest `activeJobs`.
 pub const ACTIVE_JOBS_MAX: u32 = 1_000_000;
 
 /// The highest `concurrency`: so many lanes a job type may have.
 pub const CONCURRENCY_MAX: u32 = 100;
 
-/// The highest `itemsAtOnce`.
 pub const ITEMS_AT_ONCE_MAX: u32 = 1000;
 
 /// The longest name of a job type in the parameter.
@@ -34,11 +32,10 @@ const NAME_MAX_CHARS: usize = 64;
 /// The limits of one job type. `None` is no limit of its own.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct TypeLimits {
-    /// How many jobs of the type may be active.
     pub active_jobs: Option<u32>,
-    /// How many chunks of the type may run at once: as many lanes it has.
+    /// Maximum number of its running chunks, and number of its lanes.
     pub concurrency: Option<u32>,
-    /// How many items of a chunk are handed to the job type together, at most.
+    /// Maximum number of items of a chunk that are processed together.
     pub items_at_once: Option<u32>,
 }
 
@@ -64,21 +61,16 @@ pub enum JobTypesError {
          {{\"import\": {{\"activeJobs\": 20}}}}: {0}"
     )]
     NotJson(#[source] serde_json::Error),
-    /// The entry of a job type is invalid.
     #[error("the parameter JobTypes: `{name}` {problem}")]
     JobType {
-        /// The name in the entry.
         name: String,
-        /// What is wrong with it. The text completes a sentence that begins with the name.
+        /// The rest of the sentence that begins with the name.
         problem: String,
     },
 }
 
 impl JobTypeLimits {
     /// Parses the parameter. An empty text means that no job type has limits of its own.
-    ///
-    /// # Errors
-    /// [`JobTypesError`], which names the job type, the field and what is allowed.
     pub fn parse(json: &str) -> Result<Self, JobTypesError> {
         if json.trim().is_empty() {
             return Ok(Self::default());
@@ -104,12 +96,10 @@ impl JobTypeLimits {
         }
     }
 
-    /// The limits of this job type.
     pub fn of(&self, job_type: &str) -> TypeLimits {
         self.0.get(job_type).copied().unwrap_or_default()
     }
 
-    /// Whether any job type has a `concurrency`.
     pub fn have_concurrency(&self) -> bool {
         self.0.values().any(|limits| limits.concurrency.is_some())
     }

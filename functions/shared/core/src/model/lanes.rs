@@ -16,13 +16,12 @@ pub fn lane_of(limits: &JobTypeLimits, message: &ChunkMessage) -> Option<u32> {
     u32::try_from(start.wrapping_add(message.address.number()) % u64::from(concurrency.max(1))).ok()
 }
 
-/// Whether a message of this job type was received beside the lanes of its type, so that too many chunks might run at once:
+/// True if a message of this job type was received beside the lanes of its type, so that too many chunks might run at once:
 /// it was sent before the type had lanes, or on a lane that the type no longer has.
 pub fn is_astray(limits: &JobTypeLimits, job_type: &str, message: &ChunkMessage) -> bool {
     limits.of(job_type).concurrency.is_some_and(|lanes| message.lane.is_none_or(|lane| lane >= lanes))
 }
 
-/// The message group of a lane of this job type.
 pub fn group_of(job_type: &str, lane: u32) -> String {
     format!("{job_type}#{lane}")
 }

@@ -13,7 +13,7 @@ use crate::model::sha256::sha256_hex;
 /// Lifetime of an unused ticket.
 pub const TICKET_LIFETIME: Duration = Duration::from_secs(60);
 
-/// How long a connection is remembered. API Gateway closes every connection after two hours; the rest is for the clocks.
+/// Retention of a connection. API Gateway closes every connection after two hours; the rest is for the clocks.
 pub const CONNECTION_LIFETIME: Duration = Duration::from_secs(130 * 60);
 
 /// The SHA-256 of a ticket, in hexadecimal. Only this is stored, so nobody can open a connection with what they read in the
@@ -87,7 +87,6 @@ pub struct Watcher {
 }
 
 impl Watcher {
-    /// Whether it watches this job of its owner.
     pub fn watches(&self, job: JobGuid) -> bool {
         self.topics.contains(&Topic::Mine) || self.topics.contains(&Topic::Job(job))
     }

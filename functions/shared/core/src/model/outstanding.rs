@@ -1,4 +1,4 @@
-//! How many announced uploads an owner may leave unfinished.
+//! The limits of announced uploads that an owner leaves unfinished.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use jiff::Timestamp;
 
 use crate::model::ids::FileGuid;
 
-/// How long an announced upload counts as outstanding if it is never completed. Its presigned requests end earlier. Its parts are
+/// Time for which an announced upload counts as outstanding if it is never completed. Its presigned requests end earlier. Its parts are
 /// kept for as long as the upload lives, so that it can be resumed; once its requests are signed again after this time, it counts
 /// again.
 pub const OUTSTANDING_FOR: Duration = Duration::from_secs(24 * 60 * 60);
@@ -40,7 +40,7 @@ pub struct OutstandingFull {
 }
 
 impl OutstandingLimits {
-    /// Whether a further upload of this length fits beside these.
+    /// True if a further upload of this length fits beside these.
     pub const fn fits(self, uploads: u32, bytes: u64, further: u64) -> bool {
         uploads < self.uploads && bytes.saturating_add(further) <= self.bytes
     }

@@ -26,7 +26,7 @@ const OTHERS: &str = "*";
 /// of a function share 4 KB.
 pub const MAX_CHARS: usize = 3000;
 
-/// How much of a name or of a word an error shows.
+/// Maximum length of a name or of a word in an error.
 const SHOWN_MAX_CHARS: usize = 64;
 
 /// The highest priority of each owner.
@@ -39,21 +39,15 @@ pub struct OwnerPriorities {
 /// Why the parameter is invalid.
 #[derive(Debug, thiserror::Error)]
 pub enum OwnerPrioritiesError {
-    /// It is too long.
     #[error("the parameter OwnerPriorities has {chars} characters; at most {MAX_CHARS} are allowed")]
-    TooLong {
-        /// Its length, in characters.
-        chars: usize,
-    },
+    TooLong { chars: usize },
     /// It is not a JSON object.
     #[error("the parameter OwnerPriorities is not a JSON object from owner to priority, such as {DEFAULT}: {0}")]
     NotJson(#[source] serde_json::Error),
-    /// The entry of an owner is invalid.
     #[error("the parameter OwnerPriorities: `{name}` {problem}")]
     Owner {
-        /// The name in the entry.
         name: String,
-        /// What is wrong with it. The text completes a sentence that begins with the name.
+        /// The rest of the sentence that begins with the name.
         problem: String,
     },
 }
@@ -67,9 +61,7 @@ pub enum OwnerPrioritiesError {
     asked.as_str()
 )]
 pub struct PriorityNotAllowed {
-    /// The priority in the request.
     pub asked: Priority,
-    /// The highest one that the owner may use.
     pub highest: Priority,
 }
 
@@ -83,9 +75,6 @@ impl Default for OwnerPriorities {
 
 impl OwnerPriorities {
     /// Parses the parameter. An empty text means [`DEFAULT`].
-    ///
-    /// # Errors
-    /// [`OwnerPrioritiesError`], which names the owner and what is allowed.
     pub fn parse(json: &str) -> Result<Self, OwnerPrioritiesError> {
         let chars = json.chars().count();
         if chars > MAX_CHARS {
@@ -105,15 +94,11 @@ impl OwnerPriorities {
         Ok(Self { named: Arc::new(named), others })
     }
 
-    /// The highest priority that this owner may use.
     pub fn highest(&self, owner: &Owner) -> Priority {
         self.named.get(owner.as_str()).copied().unwrap_or(self.others)
     }
 
     /// The priority that this owner asks for.
-    ///
-    /// # Errors
-    /// If the owner may only use a lower one.
     pub fn allow(&self, owner: &Owner, asked: Priority) -> Result<Priority, PriorityNotAllowed> {
         let highest = self.highest(owner);
         if asked.at_most(highest) == asked { Ok(asked) } else { Err(PriorityNotAllowed { asked, highest }) }

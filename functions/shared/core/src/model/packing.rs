@@ -1,4 +1,4 @@
-//! How an upload that is not plain UTF-8 text is unpacked to text.
+//! The packing of an upload that is not plain UTF-8 text.
 
 use encoding_rs::Encoding;
 use serde::de::Error;

@@ -25,7 +25,7 @@ pub const DATASET_WEIGHT: u64 = PARTITIONS_MAX as u64;
 pub struct Dataset {
     /// Its stored name, see [`dataset_of`].
     pub name: String,
-    /// How many partitions its records are spread over, to spread the load. It never changes: a record is found by the hash
+    /// Number of partitions of its records, to spread the load. It never changes: a record is found by the hash
     /// of its key modulo this number.
     pub partitions: u32,
 }
@@ -53,7 +53,6 @@ pub struct Upsert {
     pub fields: Map<String, Value>,
 }
 
-/// Result of an upsert.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Upserted {
     /// The record is this version now.

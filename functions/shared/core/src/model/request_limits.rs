@@ -1,4 +1,4 @@
-//! How many requests a caller may send: counted by minute and by hour, as the clock shows them.
+//! The limits of the requests of a caller, counted by minute and by hour, as the clock shows them.
 
 use std::time::Duration;
 
@@ -23,9 +23,7 @@ pub struct RequestsCounted {
 /// A stretch of time in which requests are counted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Window {
-    /// A minute of the clock.
     Minute,
-    /// An hour of the clock.
     Hour,
 }
 
@@ -38,7 +36,6 @@ impl Window {
         }
     }
 
-    /// Its length, in seconds.
     pub const fn seconds(self) -> i64 {
         match self {
             Self::Minute => 60,

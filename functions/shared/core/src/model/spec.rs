@@ -22,7 +22,7 @@ pub struct Spec {
     /// When it was created. Of two jobs that write the same record, the later one wins.
     pub created_at: Timestamp,
     pub source: Source,
-    /// How its text is read, as detected from its first bytes.
+    /// The format of its text, as detected from its first bytes.
     pub head: Head,
     pub limits: ChunkLimits,
     /// The version of the scanner that splits it: chunks must be the same whenever the file is split again.
@@ -39,13 +39,12 @@ pub struct Spec {
 }
 
 impl Spec {
-    /// Whether the job only checks its items.
     pub fn is_dry_run(&self) -> bool {
         self.params.get(DRY_RUN).and_then(Value::as_bool).unwrap_or(false)
     }
 }
 
-/// How many failed items a job tolerates before it is stopped.
+/// The failed items that a job tolerates before it is stopped.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Tolerance {
@@ -81,7 +80,7 @@ impl Source {
         }
     }
 
-    /// Whether the split stores the text of each chunk as an object.
+    /// True if the split stores the text of each chunk as an object.
     pub const fn is_stored(&self) -> bool {
         !matches!(self, Self::File(_))
     }
@@ -116,7 +115,7 @@ pub struct OutputFile {
 }
 
 impl Counts {
-    /// Whether more items failed than a job of this tolerance allows. Skipped items were not processed, so they do not
+    /// True if more items failed than this tolerance allows. Skipped items were not processed, so they do not
     /// count.
     pub fn exceed(self, tolerance: &Tolerance) -> bool {
         let processed = self.succeeded + self.failed;

@@ -31,7 +31,6 @@ pub trait BatchRunner: Send + Sync {
 
 #[derive(Debug)]
 pub enum BatchEnd {
-    /// The processor answered.
     Answered {
         items: Vec<Item>,
         /// The processor's answer: one result for each item, unless the processor is wrong.

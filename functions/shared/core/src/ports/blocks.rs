@@ -7,7 +7,6 @@ use crate::ports::PortError;
 /// The callers that an operator has blocked. `rowmill block` writes them.
 #[async_trait]
 pub trait Blocks: Send + Sync {
-    /// The block of this principal, if it is blocked.
     async fn block(&self, principal: &Principal) -> Result<Option<Block>, PortError>;
 }
 
@@ -15,6 +14,5 @@ pub trait Blocks: Send + Sync {
 pub struct Block {
     /// Start of the block.
     pub at: Timestamp,
-    /// The operator's reason, if one was given.
     pub reason: Option<String>,
 }

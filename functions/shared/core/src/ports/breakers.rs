@@ -3,7 +3,6 @@ use async_trait::async_trait;
 use crate::model::breaker::Breaker;
 use crate::ports::PortError;
 
-/// The breakers of the job types.
 #[async_trait]
 pub trait Breakers: Send + Sync {
     /// Reads the breaker of a job type, strongly consistent. `None` if it has none, or none any more.
@@ -14,7 +13,6 @@ pub trait Breakers: Send + Sync {
     async fn move_breaker(&self, job_type: &str, next: &Breaker) -> Result<BreakerMoved, PortError>;
 }
 
-/// The answer to moving a breaker.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum BreakerMoved {
     /// It is moved: now, or earlier with the reply lost.

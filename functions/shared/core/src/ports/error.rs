@@ -11,7 +11,6 @@ pub enum PortError {
     /// so the ports document their other errors only.
     #[error("{doing}: unavailable")]
     Unavailable {
-        /// The operation that failed.
         doing: &'static str,
         #[source]
         source: BoxError,
@@ -20,7 +19,6 @@ pub enum PortError {
     /// policy.
     #[error("{doing}: missing permission")]
     Denied {
-        /// The operation that was denied.
         doing: &'static str,
         #[source]
         source: BoxError,
@@ -28,7 +26,6 @@ pub enum PortError {
     /// The answer or the stored value cannot be decoded, or the request is malformed: trying again does not help.
     #[error("{doing}: not understood")]
     Invalid {
-        /// The operation that failed.
         doing: &'static str,
         #[source]
         source: BoxError,
@@ -41,7 +38,6 @@ pub type PortResult<T> = Result<T, PortError>;
 pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
 impl PortError {
-    /// Temporarily unavailable.
     pub fn unavailable(doing: &'static str, source: impl Into<BoxError>) -> Self {
         Self::Unavailable { doing, source: source.into() }
     }

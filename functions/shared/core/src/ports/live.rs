@@ -61,7 +61,6 @@ pub trait Subscriptions: Send + Sync {
     async fn watchers(&self, owner: &Owner, now: Timestamp) -> Result<Vec<Watcher>, PortError>;
 }
 
-/// The answer to a new subscription.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Subscribed {
     Yes,

@@ -12,7 +12,6 @@ pub use super::item::{Item, ItemError, ItemOutcome};
 use super::item_watch::AtItem;
 use crate::model::spec::{OutputFile, Spec};
 
-/// Number of fast items in a batch.
 const FAST_BATCH_ITEMS: usize = 256;
 
 #[async_trait]

@@ -9,9 +9,6 @@ use crate::ports::PortError;
 #[async_trait]
 pub trait Queue<M: Grouped + Send + Sync>: Send + Sync {
     /// Sends these messages.
-    ///
-    /// # Errors
-    /// As [`send_later`](Self::send_later).
     async fn send(&self, messages: &[M]) -> Result<(), PortError> {
         self.send_later(messages, Duration::ZERO).await
     }

@@ -14,9 +14,6 @@ pub trait RecordStore: Send + Sync {
     async fn open(&self, name: &str, if_new: u32) -> PortResult<Dataset>;
 
     /// A dataset to read. `None` if nobody has opened it to write to it: then it has no records.
-    ///
-    /// # Errors
-    /// As [`open`](Self::open).
     async fn opened(&self, name: &str) -> PortResult<Option<Dataset>>;
 
     /// Writes each of these records unless a later version is stored. The results are in the order of the upserts. No two

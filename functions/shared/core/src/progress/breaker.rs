@@ -69,7 +69,6 @@ impl BreakerSteps {
         Ok(Self { jobs, breakers, clock: ports.clock.get()?, entropy: ports.entropy.get()?, limits })
     }
 
-    /// True if there are no breakers.
     pub const fn is_off(&self) -> bool {
         self.limits.is_off()
     }

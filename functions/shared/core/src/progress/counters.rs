@@ -95,7 +95,6 @@ impl Counters {
         open.filter(|number| chains.insert(number % u64::from(width.max(1)))).collect()
     }
 
-    /// When a tally last moved.
     pub fn last_moved(&self) -> Option<Timestamp> {
         self.open.iter().map(|tally| tally.at).chain(self.totals.at).max()
     }

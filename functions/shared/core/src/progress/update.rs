@@ -10,7 +10,7 @@ use crate::model::job::{Job, Lease, Stop};
 use crate::model::tally::Counts;
 use crate::ports::{Clock, JobStore, PortError, UpdateAnswer};
 
-/// How often a transition is written again because another write was first. One of those who write at the same time succeeds
+/// Maximum number of writes of a transition if another write is first each time. One of those who write at the same time succeeds
 /// each time, so more of them would have to write the row at once.
 const TRIES: usize = 100;
 

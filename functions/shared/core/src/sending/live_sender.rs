@@ -23,7 +23,6 @@ pub struct LiveSender {
     pub clock: Arc<dyn Clock>,
 }
 
-/// Result of one try.
 #[derive(Debug)]
 pub enum Tried {
     Sent,
@@ -61,9 +60,6 @@ impl LiveSender {
     }
 
     /// Sends a message, in several tries. Returns whether it was sent. If not, the connection is closed or given up.
-    ///
-    /// # Errors
-    /// As [`try_send`](Self::try_send).
     pub async fn send(&self, to: &ConnectionId, text: &str) -> Result<bool, PortError> {
         for tried in 1..=SEND_TRIES {
             match self.try_send(to, text).await? {

@@ -2,7 +2,6 @@
 
 /// Code of a record with more or fewer cells than there are columns.
 pub const RAGGED_ROW: &str = "ragged_row";
-/// Code of a record that is not UTF-8.
 pub const INVALID_UTF8: &str = "invalid_utf8";
 /// Code of a line that is not one JSON object.
 pub const INVALID_JSON: &str = "invalid_json";

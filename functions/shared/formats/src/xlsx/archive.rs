@@ -64,7 +64,6 @@ impl<R: Read + Seek> Archive<R> {
         self.size
     }
 
-    /// The part at this path, if there is one.
     pub(super) fn find(&self, path: &str) -> Option<Entry> {
         let path = normalized(path);
         self.entries.iter().find(|entry| entry.path == path).cloned()

@@ -42,7 +42,6 @@ impl SharedStrings {
         }
     }
 
-    /// The string with this 0-based index.
     pub(super) fn get(&self, index: usize) -> Option<&str> {
         let end = *self.ends.get(index)?;
         let start = index.checked_sub(1).map_or(0, |before| self.ends[before]);

@@ -69,7 +69,6 @@ impl Styles {
         Self { meanings: meanings.to_vec(), from_1904 }
     }
 
-    /// Meaning of a number in a cell of this style.
     pub(super) fn meaning(&self, style: Option<usize>) -> Meaning {
         style.and_then(|style| self.meanings.get(style)).copied().unwrap_or(Meaning::Number)
     }

@@ -28,13 +28,10 @@ pub(super) struct Xml<'a, R> {
 }
 
 pub(super) enum Piece<'a> {
-    /// An element begins.
     Start(BytesStart<'a>),
-    /// An element ends.
     End(BytesEnd<'a>),
     /// A piece of text; more may follow.
     Text(Cow<'a, str>),
-    /// The end of the part.
     Eof,
 }
 

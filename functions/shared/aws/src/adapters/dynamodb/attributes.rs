@@ -32,12 +32,10 @@ pub fn expiry_seconds(value: Timestamp) -> i64 {
     value.as_millisecond().div_euclid(1000) + i64::from(value.as_millisecond().rem_euclid(1000) > 0)
 }
 
-/// The time so many milliseconds after 1970.
 pub fn from_millis(millis: i64) -> Result<Timestamp, BoxError> {
     Ok(Timestamp::from_millisecond(millis)?)
 }
 
-/// The time so many seconds after 1970.
 pub fn from_seconds(seconds: i64) -> Result<Timestamp, BoxError> {
     Ok(Timestamp::from_second(seconds)?)
 }

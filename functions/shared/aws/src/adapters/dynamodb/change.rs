@@ -49,9 +49,6 @@ impl RowChange {
     }
 
     /// The change of a job. None if it changes another row, or deletes the job row.
-    ///
-    /// # Errors
-    /// `Invalid` if it is a job row that cannot be decoded.
     pub fn job(self) -> Result<Option<JobChange>, PortError> {
         let Images { keys, old_image, new_image, .. } = self.dynamodb;
         let is_job = matches!(keys.get("row"), Some(AttributeValue::S(row)) if row == JOB_ROW);

@@ -13,7 +13,6 @@ use super::attributes::text;
 
 pub(super) const DOING: &str = "writing records";
 
-/// The maximum size of an item in bytes.
 const ITEM_MAX_BYTES: usize = 400 * 1024;
 
 /// The maximum size of a sort key in bytes.
@@ -135,7 +134,6 @@ pub enum Answer {
     Denied,
 }
 
-/// Interprets the answer to a statement.
 pub fn answer(error: Option<&BatchStatementError>) -> Answer {
     let Some(error) = error else { return Answer::Done };
     match error.code() {

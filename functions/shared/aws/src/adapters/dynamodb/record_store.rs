@@ -12,7 +12,6 @@ use super::record_statements::{Answer, DOING, Kind, Record, Statements, answer};
 use crate::sdk::denied::{denied, is_denied};
 use crate::sdk::retry::Backoff;
 
-/// The maximum number of statements in a batch.
 const BATCH_STATEMENTS: usize = 25;
 
 /// The maximum size of the records in a batch in bytes, well below the limit of a request.

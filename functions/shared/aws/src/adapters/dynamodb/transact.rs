@@ -10,7 +10,6 @@ use super::attributes::{Item, names};
 use super::errors::port_error;
 use crate::sdk::retry::Backoff;
 
-/// The result of a transaction.
 pub enum Transacted {
     Applied,
     /// Nothing was applied. Holds the reason of each item; no reason is a temporary one.
@@ -22,7 +21,6 @@ pub enum Transacted {
 enum Reason {
     /// It did not cancel it.
     None,
-    /// Its condition failed.
     Condition,
     /// A permanent error.
     Lasting,

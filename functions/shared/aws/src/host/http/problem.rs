@@ -120,14 +120,12 @@ impl Problem {
         self
     }
 
-    /// With the field of the request that is wrong.
     #[must_use]
     pub fn field(mut self, field: impl Into<String>) -> Self {
         self.view.field = Some(field.into());
         self
     }
 
-    /// With the query parameter that is wrong.
     #[must_use]
     pub fn parameter(mut self, name: &str) -> Self {
         self.view.parameter = Some(name.to_owned());
@@ -148,7 +146,6 @@ impl Problem {
         self
     }
 
-    /// With the status of the job that the request does not fit.
     #[must_use]
     pub fn job_status(mut self, status: Status) -> Self {
         self.view.job_status = Some(status.into());
@@ -166,7 +163,6 @@ impl Problem {
         self.view.status
     }
 
-    /// Its stable code.
     pub const fn code(&self) -> &'static str {
         self.code.as_str()
     }

@@ -31,7 +31,6 @@ pub fn read_json<T: DeserializeOwned>(request: &Request) -> Result<T, Problem> {
     read_json_up_to(request, JSON_MAX_BYTES)
 }
 
-/// Reads a body of at most `max_bytes` as JSON.
 pub fn read_json_up_to<T: DeserializeOwned>(request: &Request, max_bytes: usize) -> Result<T, Problem> {
     let content_type = content_type(request).unwrap_or_default();
     if content_type != "application/json" && !content_type.ends_with("+json") {
@@ -70,17 +69,11 @@ pub fn read_json_up_to<T: DeserializeOwned>(request: &Request, max_bytes: usize)
 }
 
 /// Reads a body that may be left out.
-///
-/// # Errors
-/// As [`read_json`], if there is a body.
 pub fn read_json_if_any<T: DeserializeOwned + Default>(request: &Request) -> Result<T, Problem> {
     if request.body().is_empty() { Ok(T::default()) } else { read_json(request) }
 }
 
 /// A part of the path. One that cannot be read names nothing.
-///
-/// # Errors
-/// 404.
 pub fn path_parameter<T: FromStr>(request: &Request, name: &str) -> Result<T, Problem> {
     let parameters = request.path_parameters_ref();
     let value = parameters.and_then(|parameters| parameters.first(name)).unwrap_or_default();

@@ -14,7 +14,6 @@ pub enum Unit {
 
 macro_rules! register {
     ($($(#[doc = $doc:literal])+ $name:ident: $unit:ident [$($source:literal),+],)+) => {
-        /// A metric.
         #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
         pub enum Metric {
             $($(#[doc = $doc])+ $name,)+
@@ -31,7 +30,6 @@ macro_rules! register {
                 }
             }
 
-            /// The unit.
             pub const fn unit(self) -> Unit {
                 match self {
                     $(Self::$name => Unit::$unit,)+

@@ -35,7 +35,6 @@ pub struct Auditor {
     /// The chunk indexes, run outputs and results.
     pub objects: Arc<dyn Objects>,
     pub clock: Arc<dyn Clock>,
-    /// The limits of a page.
     pub limits: AuditLimits,
 }
 

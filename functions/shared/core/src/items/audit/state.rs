@@ -32,7 +32,6 @@ pub(super) struct AuditState {
     pub ended: bool,
     /// The attempt of the next tally.
     pub attempt: u32,
-    /// The next tally.
     pub tally: u32,
     /// The border before the next tally. `None` if the chunk index before it has expired.
     pub border: Option<Position>,

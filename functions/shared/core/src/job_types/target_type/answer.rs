@@ -76,14 +76,12 @@ pub enum BadAnswer {
     /// It names an item that was not sent.
     #[error("`{list}[{place}]` names an item that was not in the call")]
     Unknown {
-        /// The list in the answer.
         list: &'static str,
         /// The 0-based index in the list.
         place: usize,
     },
     #[error("`{list}[{place}]` names an item for the second time")]
     Repeated {
-        /// The list in the answer.
         list: &'static str,
         /// The 0-based index in the list.
         place: usize,
@@ -105,9 +103,6 @@ pub enum BadAnswer {
 }
 
 /// Reads the answer to a call with these items. `outputs` says whether the job type has outputs.
-///
-/// # Errors
-/// If the answer does not give a definite result for every item.
 pub fn read_answer(bytes: &[u8], identifiers: &[&str], outputs: bool) -> Result<Results, BadAnswer> {
     if bytes.len() > ANSWER_MAX_BYTES {
         return Err(BadAnswer::TooLarge);

@@ -64,7 +64,6 @@ pub struct TargetType {
     target: Option<Arc<dyn Target>>,
 }
 
-/// The calls of a target.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct TargetCalls {
     /// Maximum number of items in a call.

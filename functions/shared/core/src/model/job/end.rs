@@ -8,7 +8,6 @@ use crate::model::cost::Usage;
 use crate::model::results::Results;
 use crate::model::tally::Counts;
 
-/// The end of an attempt.
 #[derive(Clone, PartialEq, Debug)]
 pub struct End {
     /// The outcome of a completed job, or why it was stopped.
@@ -31,7 +30,6 @@ impl End {
         }
     }
 
-    /// Retention of the job.
     pub fn retention(&self) -> SignedDuration {
         self.expires_at.duration_since(self.finished_at)
     }
@@ -88,7 +86,6 @@ impl Job {
     }
 }
 
-/// The outcome of a completed job with these counts.
 pub const fn outcome(counts: Counts) -> JobOutcome {
     match (counts.succeeded, counts.failed + counts.skipped) {
         (0, 0) => JobOutcome::Empty,

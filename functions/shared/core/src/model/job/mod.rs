@@ -67,7 +67,7 @@ pub struct Job {
     pub data_bytes: u64,
     /// Warnings for the owner about the file. One of each kind; those found while the file is split come later.
     pub warnings: Vec<Warning>,
-    /// How many failed items it tolerates before it is stopped. A redrive tolerates any number.
+    /// Failed items before it is stopped. A redrive tolerates any number.
     pub tolerance: Option<Tolerance>,
     /// Maximum number of its chunks in flight.
     pub max_concurrency: Option<u32>,

@@ -28,7 +28,6 @@ pub struct SplitState {
 }
 
 impl SplitState {
-    /// A split that begins at this offset.
     pub const fn from(offset: u64) -> Self {
         Self { tallies: 0, dispatched: 0, cursor: Position { offset, row: 1 }, done: false, at_end: false }
     }

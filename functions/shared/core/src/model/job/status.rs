@@ -24,7 +24,7 @@ words! {
 }
 
 impl Status {
-    /// Whether the job has ended: nothing changes any more unless the job is redriven.
+    /// True if nothing changes any more, unless the job is redriven.
     pub const fn is_terminal(self) -> bool {
         matches!(self, Self::Completed | Self::Failed | Self::Cancelled)
     }

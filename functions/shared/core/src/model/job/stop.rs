@@ -117,7 +117,6 @@ impl Job {
         }
     }
 
-    /// Stops it if its deadline has passed.
     pub fn stop_overdue(&self, now: Timestamp) -> Option<Self> {
         // Its owner may have moved the deadline since the caller has looked.
         if now < self.deadline_at { None } else { self.stop(&Stop::overdue(self, now)) }

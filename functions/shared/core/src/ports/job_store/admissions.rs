@@ -12,9 +12,6 @@ use crate::ports::PortError;
 pub trait Admissions: Send + Sync {
     /// Creates a job, all or nothing: its row, its spec, one slot each of its owner, its type and the system, its idempotency
     /// key and its dedupe key.
-    ///
-    /// # Errors
-    /// [`CreateError`]: a limit of active jobs is reached, or the idempotency key was used for another request.
     async fn create(&self, job: &NewJob) -> Result<Created, CreateError>;
 
     /// The limit of active jobs that is reached for this owner and type, if one is. A cheap look before a job is prepared:
@@ -86,7 +83,6 @@ pub struct Dedupe {
     pub expires_at: Timestamp,
 }
 
-/// The result of a creation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Created {
     /// The job now exists.

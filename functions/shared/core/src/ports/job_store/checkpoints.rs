@@ -8,7 +8,6 @@ use crate::ports::PortError;
 /// The checkpoints of chunks that were begun and not finished by one run.
 #[async_trait]
 pub trait Checkpoints: Send + Sync {
-    /// Reads the checkpoint of a chunk, if it has one.
     async fn checkpoint(&self, job: JobGuid, chunk: ChunkAddress) -> Result<Option<Checkpoint>, PortError>;
 
     /// Swaps a checkpoint for its next revision, `moved`. Condition: the stored one is at `rev - 1`, or absent if `moved`
@@ -16,7 +15,6 @@ pub trait Checkpoints: Send + Sync {
     async fn move_checkpoint(&self, job: JobGuid, moved: &Checkpoint) -> Result<CheckpointMoved, PortError>;
 }
 
-/// The answer to moving a checkpoint.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum CheckpointMoved {
     /// It is moved: now, or earlier with the reply lost.

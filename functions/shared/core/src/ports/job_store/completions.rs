@@ -10,7 +10,6 @@ use crate::model::results::Results;
 use crate::model::tally::Totals;
 use crate::ports::expiry;
 
-/// Ending an attempt.
 #[async_trait]
 pub trait Completions: Send + Sync {
     /// Ends an attempt and gives its slots back, all or nothing. Condition: status, attempt and stop are as seen; for the

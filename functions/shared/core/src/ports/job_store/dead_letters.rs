@@ -4,7 +4,6 @@ use crate::model::dead_letter::DeadLetter;
 use crate::model::ids::JobGuid;
 use crate::ports::PortError;
 
-/// The record of a job's dead letters.
 #[async_trait]
 pub trait DeadLetters: Send + Sync {
     /// Records a dead letter. Idempotent: a letter that is already recorded stays unchanged.

@@ -7,7 +7,6 @@ use crate::model::job::states::{JobOutcome, Status};
 use crate::model::spec::Spec;
 use crate::ports::PortError;
 
-/// Reading jobs.
 #[async_trait]
 pub trait Jobs: Send + Sync {
     /// Reads the job row. Returns expired jobs too.
@@ -73,7 +72,6 @@ impl StateFilter {
     }
 }
 
-/// A page of an owner's jobs.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct JobPage {
     /// The jobs, newest first.

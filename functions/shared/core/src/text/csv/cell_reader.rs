@@ -75,7 +75,6 @@ impl CellReader {
         }
     }
 
-    /// Number of cells of the record.
     pub(in crate::text) fn count(&self) -> usize {
         self.cells
     }
@@ -91,7 +90,6 @@ impl CellReader {
         }
     }
 
-    /// The cells of the record as separate strings.
     pub(in crate::text) fn texts(&self) -> Result<Vec<String>, BadCell> {
         let texts = self.each().enumerate().map(|(index, cell)| match std::str::from_utf8(cell) {
             Ok(text) => Ok(text.to_owned()),

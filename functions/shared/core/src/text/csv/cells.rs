@@ -106,7 +106,6 @@ impl Cells {
         self.group.columns.is_empty()
     }
 
-    /// The cell at this 0-based index.
     pub fn at(&self, index: usize) -> Option<&str> {
         let ends = self.ends();
         let end = *ends.get(index)?;

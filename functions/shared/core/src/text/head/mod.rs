@@ -19,7 +19,6 @@ mod sniff;
 #[cfg(test)]
 mod head_tests;
 
-/// The byte-order mark of UTF-8.
 const UTF8_MARK: &[u8] = b"\xef\xbb\xbf";
 
 /// The params of a job that describe the text of a file.
@@ -106,10 +105,6 @@ impl Head {
 }
 
 /// Reads the head of a file from its first bytes. `whole` says that `prefix` is the whole file.
-///
-/// # Errors
-///
-/// [`HeadError`]. The user must change the params or the file.
 pub fn read_head(
     prefix: &[u8],
     whole: bool,

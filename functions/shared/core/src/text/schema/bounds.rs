@@ -60,9 +60,6 @@ impl Bounded {
 }
 
 /// Checks the bounds of a schema.
-///
-/// # Errors
-/// [`SchemaError::TooLarge`].
 pub(super) fn check_bounds(schema: &Value) -> Result<Bounded, SchemaError> {
     let mut found = Found::default();
     found.visit(schema, 0)?;

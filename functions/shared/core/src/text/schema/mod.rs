@@ -112,10 +112,6 @@ impl RowSchema {
     }
 
     /// Turns a record into a checked object.
-    ///
-    /// # Errors
-    ///
-    /// The first [`SchemaViolation`] that is found; the item fails.
     pub fn check(&self, record: Record) -> Result<Map<String, Value>, SchemaViolation> {
         let cells = match record {
             Record::Cells(cells) => cells,
@@ -135,10 +131,6 @@ impl RowSchema {
     }
 
     /// Checks a record as [`check`](Self::check) does, but makes no object of it. That is faster.
-    ///
-    /// # Errors
-    ///
-    /// The first [`SchemaViolation`] that is found; the item fails.
     pub fn validate(&self, record: &Record) -> Result<(), SchemaViolation> {
         match (record, &self.checks) {
             (Record::Json(row), _) => self.validate_json(row),

@@ -19,7 +19,6 @@ const BEGIN: Update = Update {
 
 const MOVE: Update = Update { doing: "moving a checkpoint", condition: "#rev = :before", ..BEGIN };
 
-/// The sort key of a chunk's checkpoint.
 fn checkpoint_key(chunk: ChunkAddress) -> String {
     format!("checkpoint#{}#{:08}#{:02}", chunk.attempt, chunk.tally, chunk.index)
 }

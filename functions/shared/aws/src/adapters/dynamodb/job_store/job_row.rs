@@ -20,7 +20,6 @@ use crate::observe::trace::{self, TraceId};
 /// The sort key of the job row.
 pub const JOB_ROW: &str = "job";
 
-/// The primary key of the job row.
 pub fn job_key(job: JobGuid) -> Item {
     Item::from([("jobId".to_owned(), text(job)), ("row".to_owned(), text(JOB_ROW))])
 }
@@ -229,12 +228,10 @@ pub fn job_of_image(doing: &'static str, image: serde_dynamo::Item) -> Result<Jo
     Ok(job)
 }
 
-/// Remembers the trace of a job.
 fn learn(job: &Job, trace: Option<TraceId>) {
     trace::learn(job.job_guid, trace.unwrap_or_else(|| TraceId::of_job(job.job_guid)));
 }
 
-/// The shard of a job in the wake index.
 pub fn wake_shard(job: JobGuid) -> u32 {
     let shard = xxh3_64(job.0.as_bytes()) % u64::from(WAKE_SHARDS);
     u32::try_from(shard).unwrap_or(0)

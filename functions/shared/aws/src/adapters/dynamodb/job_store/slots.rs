@@ -49,7 +49,6 @@ impl Shards {
         Self { job_type: one([a, b, c, d], ceilings.job_type), system: one([e, f, g, h], ceilings.system) }
     }
 
-    /// The shards in a job row.
     pub fn of_row(row: &Item) -> Self {
         Self { job_type: number_in(row, OF_TYPE).unwrap_or(0), system: number_in(row, OF_SYSTEM).unwrap_or(0) }
     }
@@ -78,12 +77,10 @@ fn number_in(row: &Item, name: &str) -> Option<u32> {
     row.get(name)?.as_n().ok()?.parse().ok()
 }
 
-/// The name of a shard of a counter.
 fn shard_of(counter: &str, shard: u32) -> String {
     if shard == 0 { counter.to_owned() } else { format!("{counter}#{shard}") }
 }
 
-/// The names of all shards of a counter.
 fn all_shards(counter: &str) -> Vec<String> {
     (0..SHARDS).map(|shard| shard_of(counter, shard)).collect()
 }
@@ -124,7 +121,6 @@ fn active(counter: Option<&Item>) -> i64 {
     taken.unwrap_or(0)
 }
 
-/// The ends in the row of a counter.
 fn ends_of(item: &Item) -> Vec<Timestamp> {
     let places = (0..ENDS_KEPT).filter_map(|place| item.get(&format!("e{place}")));
     let millis = places.filter_map(|end| end.as_n().ok()?.parse().ok()).filter(|millis| *millis != NEVER);

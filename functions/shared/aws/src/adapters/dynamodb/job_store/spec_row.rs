@@ -27,9 +27,6 @@ pub fn put_spec(doing: &'static str, jobs_table: &str, spec: &Spec) -> Result<Tr
 }
 
 /// The spec in a row.
-///
-/// # Errors
-/// `Invalid` if the row does not hold a spec.
 pub fn spec_of(doing: &'static str, item: &Item) -> Result<Spec, PortError> {
     let spec = item.get(SPEC).and_then(|spec| spec.as_s().ok());
     let spec = spec.ok_or_else(|| PortError::invalid(doing, "the row has no spec"))?;

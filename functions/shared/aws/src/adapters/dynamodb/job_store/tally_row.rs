@@ -20,7 +20,6 @@ pub fn tally_key(attempt: u32, number: u32) -> String {
     format!("tally#{attempt}#{number:08}")
 }
 
-/// The sort key of an attempt's totals.
 pub fn totals_key(attempt: u32) -> String {
     format!("totals#{attempt}")
 }
@@ -86,9 +85,6 @@ pub fn tally_item(doing: &'static str, job: JobGuid, tally: &Tally) -> Result<It
 }
 
 /// Decodes a tally row.
-///
-/// # Errors
-/// `Invalid` if it is not a tally row.
 pub fn tally_of(doing: &'static str, mut item: Item) -> Result<Tally, PortError> {
     let mut marks = [None; CHUNKS_PER_TALLY];
     for (index, mark) in (0..).zip(&mut marks) {
@@ -145,9 +141,6 @@ struct TotalsRow {
 }
 
 /// Decodes a totals row.
-///
-/// # Errors
-/// `Invalid` if it is not a totals row.
 pub fn totals_of(doing: &'static str, attempt: u32, item: Item) -> Result<Totals, PortError> {
     let row: TotalsRow = from_item(doing, item)?;
     Ok(Totals {

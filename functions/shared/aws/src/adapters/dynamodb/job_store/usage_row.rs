@@ -15,7 +15,6 @@ macro_rules! add_usage {
 }
 pub(super) use add_usage;
 
-/// The attributes of a usage.
 #[derive(Clone, Copy, Default, Serialize, Deserialize)]
 pub struct UsageRow {
     #[serde(default, skip_serializing_if = "is_zero")]

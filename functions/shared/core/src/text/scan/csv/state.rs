@@ -14,8 +14,9 @@ pub(super) enum CsvState {
     AfterCr(Span),
     /// In a record, outside quotes. `cell_start`: the next byte is the first byte of its cell. Only there a quote
     /// opens.
-    Plain { cell_start: bool },
-    /// Inside quotes.
+    Plain {
+        cell_start: bool,
+    },
     Quoted,
     /// After a quote inside quotes: it is the closing quote or the first half of an escaped quote.
     QuoteSeen,
