@@ -82,6 +82,18 @@ export function field(label, control, hint) {
 let fields = 0;
 
 /**
+ * A dialog with a heading, a sentence and a form.
+ * @param {string} id
+ * @param {string} heading
+ * @param {string} sentence
+ * @param {HTMLFormElement} form
+ * @returns {HTMLDialogElement}
+ */
+export function dialog(id, heading, sentence, form) {
+  return h("dialog", { "aria-labelledby": id }, h("h2", { id, text: heading }), h("p", { text: sentence }), form);
+}
+
+/**
  * Says something to a screen reader, when it has nothing else to say. For few things: a state that has changed, the end of
  * what was asked for.
  * @param {string} text

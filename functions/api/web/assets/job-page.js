@@ -1,7 +1,7 @@
 // One job: how far it is, how fast, what failed, and what can be done.
 
 import * as api from "./api.js";
-import { announce, checkFields, h, setText, show } from "./elements.js";
+import { announce, checkFields, dialog, h, setText, show } from "./elements.js";
 import { ago, count, date, dollars, rate, span, until } from "./format.js";
 import { hasEnded, isNewer, Notice, processed, seconds, state, title } from "./job.js";
 import { JobLimits } from "./job-limits.js";
@@ -38,15 +38,13 @@ class JobPage extends HTMLElement {
   #warnings = h("div", { class: "warnings" });
   #pause = h("button", { type: "button", text: "Pause", hidden: true, on: { click: () => this.#change(this.#pause, "pause") } });
   #resume = h("button", { type: "button", text: "Resume", hidden: true, on: { click: () => this.#change(this.#resume, "resume") } });
-  #cancel = h("button", { type: "button", class: "danger", text: "Cancel job", hidden: true, on: { click: () => this.#confirm() } });
+  #cancel = h("button", { type: "button", class: "danger", text: "Cancel job", hidden: true, on: { click: () => this.#sure.showModal() } });
   #redrive = h("button", { type: "button", text: "Redrive failed rows", hidden: true, on: { click: () => this.redrive(null) } });
   #retune = h("button", { type: "button", text: "Change limits", hidden: true, on: { click: () => this.#tuning.showModal() } });
   #limits = new JobLimits("as it is", { maxConcurrency: "Running chunks end first", deadlineSeconds: "Counted from the creation of the job or its last redrive" });
   #refused = new Notice();
   #apply = h("button", { type: "submit", class: "primary", text: "Apply" });
-  #tuning = h("dialog", { "aria-labelledby": "tuning" },
-    h("h2", { id: "tuning", text: "Change limits" }),
-    h("p", { text: "What is left empty stays as it is." }),
+  #tuning = dialog("tuning", "Change limits", "What is left empty stays as it is.",
     h("form", { novalidate: true, on: { submit: (/** @type {Event} */ event) => this.#applyLimits(event) } },
       this.#limits, this.#refused,
       h("div", { class: "actions" }, h("button", { type: "button", text: "Close", on: { click: () => this.#tuning.close() } }), this.#apply)));
@@ -55,9 +53,7 @@ class JobPage extends HTMLElement {
   #files = h("job-files");
   #audit = h("job-audit");
   #letters = h("dead-letters");
-  #sure = h("dialog", { "aria-labelledby": "sure" },
-    h("h2", { id: "sure", text: "Cancel this job?" }),
-    h("p", { text: "What runs comes to its end, what is queued is skipped. Rows that are done stay done." }),
+  #sure = dialog("sure", "Cancel this job?", "What runs comes to its end, what is queued is skipped. Rows that are done stay done.",
     h("form", { method: "dialog", class: "actions" },
       h("button", { value: "", text: "Go on with the job" }), h("button", { value: "cancel", class: "danger filled", text: "Cancel job" })));
 
@@ -84,7 +80,7 @@ class JobPage extends HTMLElement {
       h("section", { class: "panel" }, h("h2", { text: "Details" }), this.#facts),
       this.#audit, this.#letters, this.#sure, this.#tuning,
     );
-    this.#sure.addEventListener("close", () => this.#sure.returnValue === "cancel" && this.#cancelJob());
+    this.#sure.addEventListener("close", () => this.#sure.returnValue === "cancel" && this.#change(this.#cancel, "cancel"));
     this.#following = live.follow({ jobGuid: this.guid }, (view) => this.#take(view), () => this.#load());
     this.#ticking = setInterval(() => this.#tick(), 1000);
   }
@@ -214,14 +210,6 @@ class JobPage extends HTMLElement {
     const plotted = !ended || !this.#plot.hidden;
     show(this.#plot, plotted);
     if (plotted) this.#plot.update(this.#meter, average(job), ended);
-  }
-
-  #confirm() {
-    this.#sure.showModal();
-  }
-
-  async #cancelJob() {
-    await this.#change(this.#cancel, "cancel");
   }
 
   /** @param {HTMLButtonElement} button @param {"cancel" | "pause" | "resume"} how */
