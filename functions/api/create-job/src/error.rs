@@ -24,13 +24,7 @@ pub enum CreateJobError {
     UploadIncomplete(FileGuid),
     /// The stored length is not the announced one.
     #[error("Upload {file} has {stored} bytes, but {announced} were announced. Upload the file again.")]
-    UploadSize {
-        file: FileGuid,
-        /// The announced length, in bytes.
-        announced: u64,
-        /// The stored length, in bytes.
-        stored: u64,
-    },
+    UploadSize { file: FileGuid, announced: u64, stored: u64 },
     /// The object was replaced after the upload was complete.
     #[error("Upload {0} was replaced after it was complete. Upload the file again.")]
     UploadChanged(FileGuid),

@@ -70,12 +70,7 @@ pub enum RedriveJobError {
     #[error("There is no upload {0}, it has expired, or its bytes were never sent. Upload the file again.")]
     UnknownUpload(FileGuid),
     #[error("The corrected file has {size} bytes, more than the maximum of {max}. Correct fewer rows at a time.")]
-    TooBig {
-        /// Its length, in bytes.
-        size: u64,
-        /// The limit, in bytes.
-        max: u64,
-    },
+    TooBig { size: u64, max: u64 },
     /// The corrected file was replaced after its upload was complete, or while it was read.
     #[error("Upload {0} was replaced after it was complete. Upload the file again.")]
     UploadChanged(FileGuid),

@@ -15,14 +15,7 @@ pub enum UploadError {
     },
     /// The file is too big for this kind of upload, or for any.
     #[error("The file has {size} bytes, more than the maximum of {limit}. {advice}")]
-    TooLarge {
-        /// Its length, in bytes.
-        size: u64,
-        /// The limit, in bytes.
-        limit: u64,
-        /// Advice to the user, as a sentence.
-        advice: &'static str,
-    },
+    TooLarge { size: u64, limit: u64, advice: &'static str },
     /// The owner has announced too much and not completed it.
     #[error(
         "You have {} announced uploads with {} bytes together that are not complete. At most {} uploads with {} bytes are \
@@ -41,22 +34,10 @@ pub enum UploadError {
     #[error("Upload {0} was aborted, and its bytes are deleted. Upload the file again.")]
     Aborted(FileGuid),
     #[error("Upload {file} is incomplete: {stored} of {announced} bytes are stored. Send the rest first.")]
-    Incomplete {
-        file: FileGuid,
-        /// The stored length, in bytes.
-        stored: u64,
-        /// The announced length, in bytes.
-        announced: u64,
-    },
+    Incomplete { file: FileGuid, stored: u64, announced: u64 },
     /// The stored length is not the announced one.
     #[error("Upload {file} has {stored} bytes, but {announced} were announced. Upload the file again.")]
-    OtherSize {
-        file: FileGuid,
-        /// The stored length, in bytes.
-        stored: u64,
-        /// The announced length, in bytes.
-        announced: u64,
-    },
+    OtherSize { file: FileGuid, stored: u64, announced: u64 },
     #[error("Upload {0} is ready: all its bytes are stored. Create jobs with it, or leave it; it expires by itself.")]
     Ready(FileGuid),
     #[error(transparent)]

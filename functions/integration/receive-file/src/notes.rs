@@ -43,11 +43,7 @@ pub enum JobNotesError {
         "The job request in {place} has {size} bytes, more than the maximum of {SIDECAR_MAX_BYTES}. Shorten it and drop \
          the file again."
     )]
-    TooLong {
-        place: String,
-        /// Its length in bytes.
-        size: u64,
-    },
+    TooLong { place: String, size: u64 },
     #[error(
         "The owner in {place} is not valid. It must have 1 to {} bytes, no control characters and no `#`; a name that \
          is not ASCII must be in a sidecar. Correct it and drop the file again.",

@@ -62,12 +62,7 @@ pub enum ReceiveError {
     #[error("The key of the file names no job type. Drop the file under `{INBOX}<jobType>/`.")]
     NoJobType,
     #[error("The file has {size} bytes, more than the maximum of {limit}. Split it into several files.")]
-    TooLarge {
-        /// Its length, in bytes.
-        size: u64,
-        /// The limit, in bytes.
-        limit: u64,
-    },
+    TooLarge { size: u64, limit: u64 },
     #[error(
         "The operator of this service has blocked the owner of the file. Ask the operator, then drop the file again."
     )]

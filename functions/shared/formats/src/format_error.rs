@@ -27,20 +27,9 @@ pub enum FormatError {
     #[error("The file begins with the byte-order mark of UTF-32, which is not supported. Convert the file to UTF-8.")]
     Utf32,
     #[error("The param `{param}` is `{said}`, but the file is {found}. Correct or remove the param.")]
-    Mismatch {
-        param: &'static str,
-        said: String,
-        /// The format that the bytes of the file show.
-        found: &'static str,
-    },
+    Mismatch { param: &'static str, said: String, found: &'static str },
     #[error("The param `{param}` is only for {only}, but the file is {found}. Remove the param.")]
-    MeaninglessParam {
-        param: &'static str,
-        /// The kind of file that it is for.
-        only: &'static str,
-        /// The format that the bytes of the file show.
-        found: &'static str,
-    },
+    MeaninglessParam { param: &'static str, only: &'static str, found: &'static str },
     /// An Excel file from before 2007, or a password-protected one: their first bytes look the same.
     #[error(
         "The file is an old Excel workbook (.xls) or is protected with a password. Save it as .xlsx without a password."

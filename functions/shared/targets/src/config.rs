@@ -68,11 +68,7 @@ pub enum ConfigError {
     #[error("ROWMILL_JOB_TARGETS is not a JSON object from job type to target: {0}")]
     NotJson(serde_json::Error),
     #[error("ROWMILL_JOB_TARGETS: `{name}` {problem}")]
-    Target {
-        /// The job type.
-        name: String,
-        problem: Problem,
-    },
+    Target { name: String, problem: Problem },
 }
 
 /// An error in a target. The text completes a sentence that begins with the name of the job type.

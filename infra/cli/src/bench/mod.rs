@@ -30,7 +30,6 @@ pub enum BenchError {
     /// A file of the benchmark cannot be written or read.
     #[error("cannot write or read {what}")]
     File {
-        /// The file.
         what: &'static str,
         #[source]
         source: io::Error,

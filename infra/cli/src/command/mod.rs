@@ -85,7 +85,6 @@ pub enum CommandError {
     NotEnded {
         #[source]
         source: ApiError,
-        /// The command that follows the job.
         watch_command: String,
     },
     /// The job was not followed to its end.
@@ -93,7 +92,6 @@ pub enum CommandError {
     Follow {
         #[source]
         source: FollowError,
-        /// The command that shows the job.
         watch_command: String,
     },
     #[error(transparent)]

@@ -109,12 +109,7 @@ pub enum DeployError {
     Busy { stack: String, status: String },
     /// The timeout has passed. The change may still finish; the stack's events show it.
     #[error("the stack {stack} is still {status} after {} s", .after.as_secs())]
-    TooSlow {
-        stack: String,
-        status: String,
-        /// Time this command waited.
-        after: Duration,
-    },
+    TooSlow { stack: String, status: String, after: Duration },
 }
 
 /// Creates or updates a stack.

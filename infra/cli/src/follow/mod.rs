@@ -58,7 +58,6 @@ pub enum FollowError {
     Unanswered {
         job_guid: JobGuid,
         unanswered: Duration,
-        /// The latest failure.
         #[source]
         source: ApiError,
     },

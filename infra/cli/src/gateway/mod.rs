@@ -58,11 +58,7 @@ pub struct BadToken;
 #[derive(Debug, thiserror::Error)]
 pub enum InvokeError {
     #[error("there is no function {function} at {place}: check --stack-name, and that the stack is deployed")]
-    NoFunction {
-        function: String,
-        /// The endpoint, or `AWS`.
-        place: String,
-    },
+    NoFunction { function: String, place: String },
     #[error("{function} is throttled: too many requests at the same time")]
     Throttled { function: String },
     #[error("the request is longer than Lambda accepts (6 MB): announce the file instead of sending it in the body")]
@@ -71,11 +67,7 @@ pub enum InvokeError {
     TimedOut { function: String },
     /// The function threw an error or died.
     #[error("{function} failed: {reason}; its log has the cause")]
-    Failed {
-        function: String,
-        /// Lambda's report.
-        reason: String,
-    },
+    Failed { function: String, reason: String },
     /// The function's answer is not an HTTP response.
     #[error("{function} gave an answer that is not an HTTP response: {source}")]
     NoResponse {
@@ -84,12 +76,7 @@ pub enum InvokeError {
         source: Box<dyn Error + Send + Sync>,
     },
     #[error("cannot invoke {function} at {place}: {reason}")]
-    Call {
-        function: String,
-        /// The endpoint, or `AWS`.
-        place: String,
-        reason: String,
-    },
+    Call { function: String, place: String, reason: String },
 }
 
 impl InvokeError {

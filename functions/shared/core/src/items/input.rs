@@ -84,11 +84,7 @@ pub enum InputError {
     SourceChanged(&'static str),
     /// The same bytes give another number of items than in the split: a bug of Rowmill.
     #[error("the chunk is read as {found} items, but the split counted {expected}")]
-    OtherItems {
-        /// Items in the message.
-        expected: u32,
-        found: usize,
-    },
+    OtherItems { expected: u32, found: usize },
     #[error(transparent)]
     Port(#[from] PortError),
 }

@@ -57,49 +57,25 @@ pub enum BadAnswer {
     #[error("it is longer than {ANSWER_MAX_BYTES} bytes")]
     TooLarge,
     #[error("it is not valid JSON, see its line {line}, column {column}")]
-    NotJson {
-        /// The 1-based line of the error.
-        line: usize,
-        /// The 1-based column of the error.
-        column: usize,
-    },
+    NotJson { line: usize, column: usize },
     #[error(
         "it must have the form {{\"batchItemFailures\": [{{\"itemIdentifier\": …}}], \"outputs\": [{{\"itemIdentifier\": …, \
          \"output\": {{…}}}}]}}, see its line {line}, column {column}"
     )]
-    OtherForm {
-        /// The 1-based line of the error.
-        line: usize,
-        /// The 1-based column of the error.
-        column: usize,
-    },
+    OtherForm { line: usize, column: usize },
     /// It names an item that was not sent.
     #[error("`{list}[{place}]` names an item that was not in the call")]
-    Unknown {
-        list: &'static str,
-        /// The 0-based index in the list.
-        place: usize,
-    },
+    Unknown { list: &'static str, place: usize },
     #[error("`{list}[{place}]` names an item for the second time")]
-    Repeated {
-        list: &'static str,
-        /// The 0-based index in the list.
-        place: usize,
-    },
+    Repeated { list: &'static str, place: usize },
     /// It has an output for a failed item.
     #[error("`outputs[{place}]` belongs to an item that is listed as failed")]
-    FailedWithOutput {
-        /// The 0-based index in `outputs`.
-        place: usize,
-    },
+    FailedWithOutput { place: usize },
     /// It has outputs, but the job type has none.
     #[error("it has outputs, but the job type is not configured with `\"outputs\": true`")]
     UnexpectedOutputs,
     #[error("`outputs[{place}].output` is not an object")]
-    NoObject {
-        /// The 0-based index in `outputs`.
-        place: usize,
-    },
+    NoObject { place: usize },
 }
 
 /// Reads the answer to a call with these items. `outputs` says whether the job type has outputs.

@@ -38,10 +38,7 @@ pub enum HeadError {
         "The file has no header, and no row: its first {examined} bytes are blank lines. Remove the blank lines at its \
          beginning."
     )]
-    OnlyBlankLines {
-        /// The number of bytes that were examined.
-        examined: u64,
-    },
+    OnlyBlankLines { examined: u64 },
     #[error(
         "The file has no header: where it should be are NUL bytes, so the file is not text. It may be damaged, or of a \
          format that is not supported."
@@ -57,10 +54,7 @@ pub enum HeadError {
     #[error(
         "The file begins with the byte-order mark of {encoding}, which is not supported. Convert the file to UTF-8."
     )]
-    ForeignByteOrderMark {
-        /// The encoding with that mark.
-        encoding: &'static str,
-    },
+    ForeignByteOrderMark { encoding: &'static str },
     /// The param `delimiter` is not a valid delimiter.
     #[error(
         "The param `delimiter` is `{delimiter}`, but it must be one ASCII character other than a quote or a line end."
@@ -74,16 +68,10 @@ pub enum HeadError {
         "The header of the file, with the rows before it, does not end within the first {limit} bytes. Shorten the header, or \
          close a quote in it that is never closed."
     )]
-    HeaderTooLong {
-        /// The number of bytes that were examined.
-        limit: u64,
-    },
+    HeaderTooLong { limit: u64 },
     /// The file ends inside a quoted cell before its first item.
     #[error("The quote that opens at byte {offset} of the file, before its first item, is never closed. Close it.")]
-    UnterminatedQuote {
-        /// Offset of the opening quote, in bytes.
-        offset: u64,
-    },
+    UnterminatedQuote { offset: u64 },
     #[error("The name of column {column} in the header is not valid UTF-8. {}", advice(*likely))]
     InvalidUtf8 {
         /// The 1-based number of the column.
@@ -96,10 +84,7 @@ pub enum HeadError {
         "The name of column {column} contains a NUL byte; the file looks like UTF-16. Set the param `encoding` to `utf-16le` or \
          `utf-16be`, or convert the file to UTF-8."
     )]
-    NulInColumn {
-        /// The 1-based number of the column.
-        column: usize,
-    },
+    NulInColumn { column: usize },
 }
 
 fn advice(likely: Option<&'static str>) -> String {

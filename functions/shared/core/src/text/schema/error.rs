@@ -28,10 +28,7 @@ pub enum SchemaError {
         advice: &'static str,
     },
     #[error("A reference in the schema cannot be resolved: {reason}. Put the referenced schema under `$defs`.")]
-    UnknownReference {
-        /// The validator's explanation.
-        reason: String,
-    },
+    UnknownReference { reason: String },
     /// It has a pattern that cannot be used.
     #[error("The pattern `{pattern}` in the schema {reason}")]
     Pattern {
