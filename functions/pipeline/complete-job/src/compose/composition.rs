@@ -39,21 +39,14 @@ pub struct Composition {
 #[serde(rename_all = "camelCase")]
 pub(super) enum Position {
     /// The failed rows after this row are next.
-    FailedRows {
-        after: u64,
-    },
+    FailedRows { after: u64 },
     /// The skipped rows after this row are next.
-    SkippedRows {
-        after: u64,
-    },
+    SkippedRows { after: u64 },
     /// The undispatched input from this byte on is next.
-    Undispatched {
-        offset: u64,
-    },
+    Undispatched { offset: u64 },
     /// The outputs after this row are next.
-    Outputs {
-        after: u64,
-    },
+    Outputs { after: u64 },
+    /// All files are finished.
     Done,
 }
 

@@ -25,27 +25,16 @@ pub(super) struct Node {
 }
 
 enum Shape {
+    /// A value.
     Value(Meaning),
     /// An optional part: null below this definition level.
-    Optional {
-        def: i16,
-        inner: Box<Node>,
-    },
+    Optional { def: i16, inner: Box<Node> },
     /// An object. Each field has its name as JSON, with the colon, as it is written before the value.
     Object(Vec<(Vec<u8>, Node)>),
     /// A list: empty below this definition level.
-    List {
-        def: i16,
-        rep: i16,
-        element: Box<Node>,
-    },
+    List { def: i16, rep: i16, element: Box<Node> },
     /// A map: empty below this definition level. It becomes an object whose names are the keys.
-    Map {
-        def: i16,
-        rep: i16,
-        key: Box<Node>,
-        value: Box<Node>,
-    },
+    Map { def: i16, rep: i16, key: Box<Node>, value: Box<Node> },
 }
 
 /// The root node, which describes a whole row.

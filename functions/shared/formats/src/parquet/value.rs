@@ -34,24 +34,21 @@ const DAY_NANOS: i128 = 24 * 60 * 60 * 1_000_000_000;
 pub(super) enum Meaning {
     /// The physical type.
     Plain,
+    /// An unsigned integer.
     Unsigned,
     /// A date: days since 1970.
     Date,
     /// A time of day in units of this many nanoseconds.
-    Time {
-        unit_nanos: i64,
-    },
+    Time { unit_nanos: i64 },
     /// A time since 1970 in units of this many nanoseconds; an instant if it is in UTC.
-    Timestamp {
-        unit_nanos: i64,
-        is_utc: bool,
-    },
+    Timestamp { unit_nanos: i64, is_utc: bool },
     /// A decimal with this many digits after the point.
-    Decimal {
-        scale: usize,
-    },
+    Decimal { scale: usize },
+    /// Text.
     Text,
+    /// A UUID.
     Uuid,
+    /// A 16-bit float.
     Float16,
     /// An interval: months, days and milliseconds.
     Interval,

@@ -14,9 +14,8 @@ pub(super) enum CsvState {
     AfterCr(Span),
     /// In a record, outside quotes. `cell_start`: the next byte is the first byte of its cell. Only there a quote
     /// opens.
-    Plain {
-        cell_start: bool,
-    },
+    Plain { cell_start: bool },
+    /// Inside quotes.
     Quoted,
     /// After a quote inside quotes: it is the closing quote or the first half of an escaped quote.
     QuoteSeen,
