@@ -64,12 +64,12 @@ pub async fn at_every_call(mut scenario: impl AsyncFnMut(u64, Death) -> bool) ->
     deaths
 }
 
-/// What happens at a call.
+/// The fault at a call.
 #[derive(Clone, Copy)]
 struct Plan {
     call: u64,
     death: Death,
-    /// Whether the process stays dead.
+    /// True if the process stays dead.
     is_fatal: bool,
 }
 
@@ -104,7 +104,7 @@ impl Faults {
         *self.meanwhile.lock().unwrap_or_else(PoisonError::into_inner) = Some((call, Box::pin(meanwhile)));
     }
 
-    /// Whether the planned freeze did not happen, because the process made fewer calls.
+    /// True if the planned freeze did not happen, because the process made fewer calls.
     pub fn thaw(&self) -> bool {
         self.meanwhile.lock().unwrap_or_else(PoisonError::into_inner).take().is_some()
     }
@@ -114,7 +114,7 @@ impl Faults {
         self.calls.load(Ordering::SeqCst)
     }
 
-    /// Whether the planned death or failure has not happened yet.
+    /// True if the planned death or failure has not happened yet.
     pub fn is_pending(&self) -> bool {
         self.plan.lock().unwrap_or_else(PoisonError::into_inner).is_some()
     }

@@ -19,7 +19,7 @@ const MAX_RECEIVES: u32 = 3;
 /// Maximum age of a read job row in an invocation with many chunks.
 const WATCH_MAX_AGE: Duration = Duration::from_secs(2);
 
-/// What [`World::queued`] takes off the queues. Chunks of the items, the isolate and the lanes queue are delivered alike.
+/// The messages that [`World::queued`] takes off the queues. Chunks of the items, the isolate and the lanes queue are delivered alike.
 struct Queued {
     splits: Vec<SplitMessage>,
     chunks: Vec<ChunkMessage>,

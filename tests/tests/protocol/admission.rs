@@ -1,4 +1,4 @@
-//! What a request costs before its job is admitted.
+//! The cost of a request before its job is admitted.
 
 use acceptance::files::workbook;
 use acceptance::use_cases::Limits;

@@ -1,4 +1,4 @@
-//! What a job would cost: near what it comes to, and nothing is created.
+//! Estimates are near what a job comes to, and create nothing.
 
 use acceptance::files;
 use acceptance::use_cases::Limits;

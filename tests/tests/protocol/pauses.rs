@@ -50,7 +50,7 @@ async fn a_paused_job_drops_its_chunks_and_a_resume_sends_those_that_are_missing
     assert_eq!(world.jobs.active("system"), 0);
 }
 
-/// How long runs from before a pause may be at work.
+/// Time for which runs from before a pause may be at work.
 const RUNS: Duration = Duration::from_secs(100);
 
 #[tokio::test]

@@ -20,7 +20,7 @@ use crate::chunks_of;
 /// Damages a row.
 type Edit<T> = fn(&mut T);
 
-/// What is damaged, where it is, the damage, and what the audit says.
+/// The damaged object, its place, the damage, and the answer of the audit.
 type Damage<P, T> = (&'static str, P, Edit<T>, AuditCode);
 
 fn end(job: &mut Job) -> &mut End {
