@@ -53,9 +53,7 @@ pub struct Creator {
     /// Generates the names of jobs.
     pub entropy: Arc<dyn Entropy>,
     pub limits: CreateLimits,
-    /// The limits that job types have of their own.
     pub type_limits: JobTypeLimits,
-    /// The highest priority that each owner may use.
     pub owner_priorities: OwnerPriorities,
 }
 

@@ -44,7 +44,6 @@ pub struct Redriver {
     /// Generates the names of attempts.
     pub entropy: Arc<dyn Entropy>,
     pub limits: RedriveLimits,
-    /// The limits that job types have of their own.
     pub type_limits: JobTypeLimits,
 }
 

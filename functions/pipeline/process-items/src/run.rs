@@ -104,7 +104,6 @@ pub struct Runs {
     pub prepared: PreparedJobs,
     pub batches: Arc<dyn BatchRunner>,
     pub limits: RunLimits,
-    /// The limits that job types have of their own.
     pub type_limits: JobTypeLimits,
 }
 

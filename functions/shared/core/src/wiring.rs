@@ -41,7 +41,6 @@ pub struct Ports {
     pub batches: Port<dyn BatchRunner>,
     pub clock: Port<dyn Clock>,
     pub entropy: Port<dyn Entropy>,
-    /// The limits that job types have of their own.
     pub type_limits: JobTypeLimits,
 }
 
