@@ -229,7 +229,8 @@ async fn begin_run(stack: &LocalStack, message: &Value) {
     let store = DynamoDbJobStore::new(stack.dynamodb.clone(), stack.output("JobsTable").to_owned(), None);
     let seen = store.checkpoint(message.job_guid, message.address).await.expect("it can be read");
     let run = RunId::from_bytes([1; RunId::BYTES]);
-    let begun = Checkpoint { begun: true, ..seen.expect("it is isolated").moved(run, jiff::Timestamp::now()) };
+    let moved = seen.expect("it is isolated").moved(run, jiff::Timestamp::now());
+    let begun = Checkpoint { begun: Some(message.pauses), ..moved };
     store.move_checkpoint(message.job_guid, &begun).await.expect("the table takes it");
 }
 

@@ -209,6 +209,25 @@ async fn a_fresh_message_of_an_isolated_chunk_is_given_up_only_after_a_run_has_b
 }
 
 #[tokio::test]
+async fn a_run_from_before_a_pause_does_not_count_as_one_of_the_message_after_it() {
+    let (world, job, _) = isolated_after(1).await;
+    world.pause(job).await;
+    world.resume(job).await;
+    world.clock.advance(world.limits.split.stop.grace);
+    world.split().await;
+    let isolated = world.isolated.take().remove(0);
+    let letter = DeadMessage::Chunk(isolated.clone());
+    world.clock.advance(world.limits.dead_letter.recovery.stale);
+    assert_eq!(world.dead_letters.settle("late", &letter).await.unwrap(), DeadLetterEnd::Isolated);
+    assert_eq!(world.isolated.take(), vec![isolated.clone()]);
+    assert!(world.try_process(&isolated, false).await.is_err());
+    world.clock.advance(world.limits.dead_letter.recovery.stale);
+    assert_eq!(world.dead_letters.settle("failed", &letter).await.unwrap(), DeadLetterEnd::GivenUp);
+    world.run().await;
+    assert_eq!(world.show(job).await.items_failed, 4);
+}
+
+#[tokio::test]
 async fn a_missing_file_stops_the_job_instead_of_giving_up_the_chunk() {
     let world = scripted(4);
     let job = create(&world, "busy good").await;

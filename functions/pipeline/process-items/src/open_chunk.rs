@@ -155,13 +155,13 @@ impl<'a> OpenChunk<'a> {
     /// Moves the checkpoint of an isolated chunk to the progress so far, with this note. If another run has moved it, returns how
     /// to conclude: the chunk is left to that run, with a message in case it has died.
     pub async fn note(&mut self, in_flight: Option<InFlight>) -> Result<Option<Conclusion>, PortError> {
-        let is_moved = self.move_to(in_flight, true).await?;
+        let is_moved = self.move_to(in_flight, Some(self.delivery.message.pauses)).await?;
         Ok((!is_moved).then(|| Conclusion::continued(self.delivery.message, DeliveryMode::Isolated)))
     }
 
     /// Moves the checkpoint to the progress so far, for the next run. Returns the message for that run.
     pub async fn hand_over(&mut self) -> Result<ChunkMessage, PortError> {
-        if !self.move_to(None, false).await? {
+        if !self.move_to(None, None).await? {
             // Another run has made the same progress, and may have died right after: send the message once more.
             tracing::debug!(job.id = %self.delivery.message.job_guid, "another run moved the checkpoint");
         }
@@ -170,7 +170,7 @@ impl<'a> OpenChunk<'a> {
     }
 
     /// Returns whether it is moved, and not by another run.
-    async fn move_to(&mut self, in_flight: Option<InFlight>, begun: bool) -> Result<bool, PortError> {
+    async fn move_to(&mut self, in_flight: Option<InFlight>, begun: Option<u32>) -> Result<bool, PortError> {
         let lines = self.progress.lines();
         let run_output = match lines == self.stored_lines {
             true => self.checkpoint.run_output,

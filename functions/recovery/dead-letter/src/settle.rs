@@ -151,8 +151,8 @@ impl DeadLetters {
         if job.is_stopped() {
             return self.give_up(job, message, &checkpoint, run).await;
         }
-        // If no run has begun, the deliveries of the message were used up by throttled or late invocations.
-        if message.delivery_mode != DeliveryMode::Isolated || !checkpoint.begun {
+        // If no run of it has begun, the deliveries of the message were used up by throttled or late invocations.
+        if message.delivery_mode != DeliveryMode::Isolated || checkpoint.begun != Some(message.pauses) {
             return self.isolate(message, &checkpoint, run).await;
         }
         if checkpoint.is_live(now) || now < checkpoint.at + self.patience {

@@ -41,9 +41,9 @@ pub struct Checkpoint {
     pub suspects: Option<Suspects>,
     /// Number of items that failed so that the chunk could continue: as poison, or after [`FAILURES_MAX`] transient errors.
     pub passed_over: u32,
-    /// True if a run of the isolated chunk has begun since its last fresh message. If none has, deliveries were used up
-    /// without one: invocations were throttled, or came too late for their lane.
-    pub begun: bool,
+    /// `pauses` of the message whose run has begun since the last fresh message of the isolated chunk. If none of this message
+    /// has, its deliveries were used up without one: invocations were throttled, or came too late for their lane.
+    pub begun: Option<u32>,
     /// When it last moved.
     pub at: Timestamp,
 }
@@ -127,7 +127,7 @@ impl Checkpoint {
             in_flight: None,
             suspects: None,
             passed_over: 0,
-            begun: false,
+            begun: None,
             at,
         }
     }

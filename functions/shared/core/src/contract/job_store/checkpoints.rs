@@ -21,7 +21,7 @@ fn full() -> Checkpoint {
         isolated: true,
         in_flight: Some(InFlight { until: at(60), deaths: 1, items: 1 }),
         passed_over: 1,
-        begun: true,
+        begun: Some(2),
         ..blank()
     }
 }
