@@ -1,5 +1,7 @@
 //! The steps of a commit, and those that follow it.
 
+use std::iter::successors;
+
 use crate::programs::{Chunk, Programs, Rules};
 use crate::rows::{Counts, Tally, Write};
 use crate::tasks::{After, Message, State, Step, Task, Work};
@@ -105,18 +107,26 @@ impl Programs {
         }
     }
 
+    /// Also beyond chunks that are committed out of turn: any message may be the one whose run has committed the chunk and died.
     pub fn look_at_next(&self, state: &State, message: Message, closed: bool, again: bool) -> Step {
-        let (Message { attempt, work: Work::Chunk(chunk), .. }, Some(width)) = (message, self.width) else {
+        let (Message { attempt, old, work: Work::Chunk(chunk), .. }, Some(width)) = (message, self.width_of(state))
+        else {
             return self.close(message, closed);
         };
-        let next = chunk + width;
-        let (job, tally) = (&state.rows.job, self.address(next).0);
-        let counted = !state.rows.is_past(attempt) && tally < job.tallies && job.sends_on_commit(tally);
-        let counted = counted && !(job.stop && again);
-        let missing = next < self.chunk_count(attempt) && !self.is_accounted_for(state, attempt, next);
-        match counted && missing {
-            true => Step::SendNext { chunk: next, closed, again },
-            false => self.close(message, closed),
+        let job = &state.rows.job;
+        let is_left_to_others = old || state.rows.is_past(attempt) || (job.stop && again);
+        let may_have_gaps = job.pauses > 0 && self.rules != Rules::StopAtGap;
+        let is_sent_here = |next: &u8| {
+            let tally = self.address(*next).0;
+            *next < self.chunk_count(attempt) && tally < job.tallies && job.sends_on_commit(tally)
+        };
+        let chain = successors(Some(chunk + width), |next| Some(next + width)).take_while(is_sent_here);
+        let next = chain
+            .take(if may_have_gaps { usize::MAX } else { 1 })
+            .find(|next| !self.is_accounted_for(state, attempt, *next));
+        match next.filter(|_| !is_left_to_others) {
+            Some(chunk) => Step::SendNext { chunk, closed, again },
+            None => self.close(message, closed),
         }
     }
 }

@@ -40,7 +40,7 @@ use stateright::{Checker, HasDiscoveries, Model};
 
 use model::Protocol;
 use programs::{Chunk, Programs, Rules};
-use properties::{COUNTED_ONCE, EVERY_JOB_ENDS, EXACT, NOT_TWICE, ONLY_COUNTED};
+use properties::{AT_MOST_W, COUNTED_ONCE, EVERY_JOB_ENDS, EXACT, NOT_TWICE, ONLY_COUNTED};
 use tasks::{Budget, State};
 
 const CHUNKS: [Chunk; 4] = [
@@ -51,8 +51,15 @@ const CHUNKS: [Chunk; 4] = [
 ];
 
 /// Four chunks: three on the first tally, one on the second.
-const FOUR_CHUNKS: Programs =
-    Programs { rules: Rules::AsBuilt, chunks: &CHUNKS, chunks_per_tally: 3, width: None, ahead: None, joint: false };
+const FOUR_CHUNKS: Programs = Programs {
+    rules: Rules::AsBuilt,
+    chunks: &CHUNKS,
+    chunks_per_tally: 3,
+    width: None,
+    other_width: None,
+    ahead: None,
+    joint: false,
+};
 
 /// Three chunks: two on the first tally, one on the second.
 const THREE_CHUNKS: Programs = Programs { chunks: CHUNKS.split_at(3).0, chunks_per_tally: 2, ..FOUR_CHUNKS };
@@ -76,6 +83,7 @@ const CALM: Budget = Budget {
     cancels: 0,
     redrives: 0,
     holds: 0,
+    widths: 0,
     early_sweeps: 0,
     sweeps: 0,
 };
@@ -119,7 +127,7 @@ fn two_tallies_are_counted_exactly_under_a_lost_reply_and_an_early_lease_expiry(
 
 #[test]
 fn a_split_that_hands_over_loses_nothing() {
-    explore(THREE_CHUNKS, Budget { hand_overs: 1, lost_replies: 1, ..CRASH });
+    explore(TWO_TALLIES, Budget { hand_overs: 1, lost_replies: 1, ..CRASH });
 }
 
 #[test]
@@ -134,6 +142,23 @@ fn a_window_of_one_chunk_never_stalls_and_never_widens() {
     explore(Programs { width: Some(1), ..THREE_CHUNKS }, Budget { duplicates: 1, ..CALM });
     explore(Programs { width: Some(1), ..THREE_CHUNKS }, CRASH);
     explore(Programs { width: Some(1), ..TWO_TALLIES }, Budget { duplicates: 1, cancels: 1, ..CRASH });
+}
+
+/// A job whose owner may change `maxConcurrency`.
+const fn rewidened(programs: Programs, from: u8, to: u8) -> Programs {
+    Programs { width: Some(from), other_width: Some(to), ..programs }
+}
+
+const WIDTH: Budget = Budget { widths: 1, ..CALM };
+
+#[test]
+fn a_change_of_the_width_neither_loses_nor_doubles_a_place() {
+    explore(rewidened(THREE_CHUNKS, 2, 1), WIDTH);
+    explore(rewidened(THREE_CHUNKS, 2, 1), Budget { chunk_crashes: 1, ..WIDTH });
+    explore(rewidened(THREE_CHUNKS, 1, 2), WIDTH);
+    explore(rewidened(TWO_TALLIES, 1, 2), Budget { widths: 1, ..CRASH });
+    explore(rewidened(TWO_TALLIES, 2, 1), Budget { holds: 1, ..WIDTH });
+    explore(rewidened(ONE_TALLY, 2, 1), Budget { cancels: 1, sweeps: 1, ..WIDTH });
 }
 
 /// A job whose second tally waits for its first one.
@@ -177,7 +202,6 @@ fn chunks_that_commit_together_are_counted_exactly() {
     explore(joint(ONE_TALLY), Budget { lost_replies: 1, duplicates: 1, sweeps: 1, ..CALM });
     explore(joint(ONE_TALLY), Budget { early_sweeps: 1, duplicates: 1, ..CRASH });
     explore(joint(ONE_TALLY), Budget { holds: 1, ..CRASH });
-    explore(joint(one_ahead(THREE_CHUNKS)), CRASH);
     explore(joint(one_ahead(THREE_CHUNKS)), Budget { duplicates: 1, ..CALM });
     explore(joint(one_ahead(THREE_CHUNKS)), Budget { chunk_crashes: 1, lost_replies: 1, ..CALM });
 }
@@ -248,6 +272,8 @@ fn every_rule_that_is_dropped_is_caught() {
         (Rules::ForgetNextTally, one_ahead(TWO_TALLIES), CALM, EVERY_JOB_ENDS),
         (Rules::SettleWithoutNextTally, one_ahead(TWO_TALLIES), Budget { chunk_crashes: 1, ..CALM }, EVERY_JOB_ENDS),
         (Rules::LookBeforeCount, one_ahead(TWO_TALLIES), CALM, EVERY_JOB_ENDS),
+        (Rules::StopAtGap, rewidened(THREE_CHUNKS, 2, 1), WIDTH, EVERY_JOB_ENDS),
+        (Rules::LookAtOneBefore, rewidened(THREE_CHUNKS, 2, 1), WIDTH, AT_MOST_W),
     ] {
         catch(rules, programs, budget, property);
     }

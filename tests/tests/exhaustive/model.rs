@@ -43,6 +43,8 @@ pub enum Action {
     Hold,
     /// The end of the pause, by `cancel-job`; its message follows.
     Resume,
+    /// *`maxConcurrency` on `job`*, by `cancel-job`; if it is a restart, its message follows.
+    ChangeWidth,
     /// The transaction of `sweep` that gives the shared slots of a paused job back.
     ReturnSlots,
     /// The transaction of `redrive-job`.
@@ -82,6 +84,10 @@ impl Model for Protocol {
         }
         if job.status == Status::Paused && state.task(Who::Caller).is_none() {
             actions.push(Action::Resume);
+        }
+        let may_change = budget.widths > 0 && !job.stop && !job.status.is_terminal();
+        if may_change && state.task(Who::Caller).is_none() {
+            actions.push(Action::ChangeWidth);
         }
         if job.status == Status::Paused && !job.returned {
             actions.push(Action::ReturnSlots);
@@ -173,6 +179,12 @@ impl Model for Protocol {
                     (next.rows.job.held, next.rows.job.resend_from) = (false, None);
                 }
                 send_split(&mut next);
+            }
+            Action::ChangeWidth => {
+                budget.widths -= 1;
+                if next.change_width() {
+                    send_split(&mut next);
+                }
             }
             Action::ReturnSlots => next.rows.return_shared(),
             Action::Redrive => {

@@ -1,5 +1,7 @@
 //! The programs: the next step of an invocation, depending on what its last step found.
 
+use std::iter::successors;
+
 use crate::rows::{CHUNKS, Counts, Lease, Status, Tally, Write};
 use crate::tasks::{After, Message, State, Step, Task, Who, Work};
 
@@ -35,6 +37,10 @@ pub enum Rules {
     SettleWithoutNextTally,
     /// The splitter looks whether a tally may be sent before it counts the tally.
     LookBeforeCount,
+    /// A run that commits does not look beyond a chunk that is committed out of turn.
+    StopAtGap,
+    /// A chunk is sent once the one W places before is committed, whatever else of its chain is open.
+    LookAtOneBefore,
 }
 
 /// A smallest job under one set of rules.
@@ -46,6 +52,8 @@ pub struct Programs {
     pub chunks_per_tally: u8,
     /// `maxConcurrency`.
     pub width: Option<u8>,
+    /// Another one, which its owner may give the job.
+    pub other_width: Option<u8>,
     /// `talliesAhead`.
     pub ahead: Option<u8>,
     /// Whether an invocation may receive two chunks of a tally, which then commit together.
@@ -92,12 +100,21 @@ impl Programs {
         state.rows.tally(attempt, number).is_some_and(|tally| tally.accounts_for(index))
     }
 
-    /// Whether this chunk may be in flight. With `maxConcurrency` W, the chunk W places before must be accounted for; with
-    /// A tallies ahead, the tally A places before must be half done.
+    /// `maxConcurrency` of the job row.
+    pub const fn width_of(&self, state: &State) -> Option<u8> {
+        if state.rows.job.has_other_width { self.other_width } else { self.width }
+    }
+
+    /// Whether this chunk may be in flight. With `maxConcurrency` W, the chunks W, 2W, … places before must be accounted for;
+    /// with A tallies ahead, the tally A places before must be half done.
     pub fn may_fly(&self, state: &State, attempt: usize, chunk: u8) -> bool {
-        let before = self.width.and_then(|width| chunk.checked_sub(width));
+        let looks_at = if self.rules == Rules::LookAtOneBefore { 1 } else { usize::MAX };
+        let is_in_turn = |width: u8| {
+            let chain = successors(chunk.checked_sub(width), |before| before.checked_sub(width));
+            chain.take(looks_at).all(|before| self.is_accounted_for(state, attempt, before))
+        };
         let tally = self.ahead.and_then(|ahead| self.address(chunk).0.checked_sub(ahead));
-        before.is_none_or(|before| self.is_accounted_for(state, attempt, before))
+        self.width_of(state).is_none_or(is_in_turn)
             && tally.is_none_or(|tally| state.rows.tally(attempt, tally).is_some_and(Tally::is_half_done))
     }
 

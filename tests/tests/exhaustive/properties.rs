@@ -1,11 +1,13 @@
 //! What must hold in every state, and what must be reachable.
 
+use std::collections::BTreeMap;
+
 use stateright::Property;
 
 use crate::model::{Protocol, has_ended};
 use crate::programs::Chunk;
 use crate::rows::{AttemptRows, Counts, Status, Tally, merged};
-use crate::tasks::{Message, State, Who, Work};
+use crate::tasks::{State, Step, Who, Work};
 
 /// Every mark is set at most once, and every tally is folded at most once.
 pub const COUNTED_ONCE: &str = "each chunk and each tally is counted once";
@@ -23,7 +25,7 @@ pub const SLOTS: &str = "an active job holds its slots, an ended job holds none"
 pub const EXACT: &str = "an ended job's counts are exact";
 /// No state is stuck: if nothing can move the job, it has ended.
 pub const EVERY_JOB_ENDS: &str = "every job ends";
-/// A job with `maxConcurrency` W.
+/// A job with `maxConcurrency` W. After a change of W, at most the larger one while runs of the old one are at work.
 pub const AT_MOST_W: &str = "at most W chunks are in flight";
 
 /// Without duplicates, a resend waits for the runs from before the pause.
@@ -72,7 +74,7 @@ pub fn of(protocol: &Protocol) -> Vec<Property<Protocol>> {
         }));
     }
     // An early sweep is wrong about its job, and may send any chunk once more.
-    if protocol.budget.holds > 0 && protocol.budget.early_sweeps == 0 {
+    if protocol.budget.holds + protocol.budget.widths > 0 && protocol.budget.early_sweeps == 0 {
         properties.push(Property::always(NOT_TWICE, |_, state: &State| {
             state.running().all(|(chunk, old)| !old || !state.running().any(|other| other == (chunk, false)))
         }));
@@ -87,6 +89,14 @@ pub fn of(protocol: &Protocol) -> Vec<Property<Protocol>> {
         properties.push(Property::sometimes("a paused job holds its chunks back", |_, state: &State| {
             state.rows.job.status == Status::Paused && state.is_quiet()
         }));
+    }
+    if protocol.budget.widths > 0 {
+        properties.push(Property::sometimes(
+            "a job that restarted with another width completes",
+            |_, State { rows, .. }| {
+                rows.job.has_other_width && rows.job.pauses > 1 && rows.job.status == Status::Completed
+            },
+        ));
     }
     if protocol.budget.redrives > 0 {
         properties.push(Property::sometimes("a redriven job completes without a failure", |_, State { rows, .. }| {
@@ -136,14 +146,28 @@ fn totals_add_up(attempt: &AttemptRows) -> bool {
     sum == attempt.totals.counts
 }
 
-/// The chunks of the current attempt that have a message, waiting or in flight.
-fn chunks_at_work(state: &State) -> impl Iterator<Item = u8> + '_ {
-    let tasks = Who::ALL.into_iter().filter_map(|who| state.task(who)).map(|task| task.message);
-    let chunk = |message: Message| match message.work {
-        Work::Chunk(chunk) if message.attempt == state.rows.job.attempt => Some(chunk),
+/// The chunks of the current attempt that have a message, waiting or in flight. `Some`: from before a pause.
+fn at_work(state: &State) -> impl Iterator<Item = (u8, Option<Old>)> + '_ {
+    let tasks = Who::ALL.into_iter().filter_map(|who| state.task(who)).map(|task| {
+        let is_run = !matches!(task.step, Step::ReadJob | Step::Acknowledge);
+        (task.message, if is_run { Old::Run } else { Old::Message })
+    });
+    let waiting = state.queues.waiting().map(|message| (message, Old::Message));
+    waiting.chain(tasks).filter_map(|(message, old)| match message.work {
+        Work::Chunk(chunk) if message.attempt == state.rows.job.attempt => Some((chunk, message.old.then_some(old))),
         _ => None,
-    };
-    state.queues.waiting().chain(tasks).filter_map(chunk)
+    })
+}
+
+/// From before a pause: a message that will be dropped, or a run that is at work.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Old {
+    Message,
+    Run,
+}
+
+fn chunks_at_work(state: &State) -> impl Iterator<Item = u8> + '_ {
+    at_work(state).map(|(chunk, _)| chunk)
 }
 
 fn only_counted_tallies_are_worked_on(protocol: &Protocol, state: &State) -> bool {
@@ -151,12 +175,15 @@ fn only_counted_tallies_are_worked_on(protocol: &Protocol, state: &State) -> boo
 }
 
 fn at_most_w_are_in_flight(protocol: &Protocol, state: &State) -> bool {
-    let mut flying: Vec<u8> = chunks_at_work(state)
-        .filter(|chunk| !protocol.programs.is_accounted_for(state, state.rows.job.attempt, *chunk))
+    let programs = &protocol.programs;
+    let flying: BTreeMap<u8, Option<Old>> = at_work(state)
+        .filter(|(chunk, old)| {
+            *old != Some(Old::Message) && !programs.is_accounted_for(state, state.rows.job.attempt, *chunk)
+        })
         .collect();
-    flying.sort_unstable();
-    flying.dedup();
-    protocol.programs.width.is_none_or(|width| flying.len() <= usize::from(width))
+    let has_old_runs = flying.values().any(Option::is_some);
+    let width = if has_old_runs { programs.width.max(programs.other_width) } else { programs.width_of(state) };
+    width.is_none_or(|width| flying.len() <= usize::from(width))
 }
 
 /// Every counted tally is closed and folded, and the counts are their sum. A completed job has all planned items; a

@@ -94,6 +94,8 @@ pub struct Job {
     pub resend_from: Option<u8>,
     /// `slots`: it has given its shared slots back.
     pub returned: bool,
+    /// `maxConcurrency` is the other width of the configuration.
+    pub has_other_width: bool,
     /// The counts of the whole job at the end of the last attempt.
     pub counts: Counts,
     /// The counts of the whole job before this redrive.
@@ -191,6 +193,7 @@ impl Rows {
             held: false,
             resend_from: None,
             returned: false,
+            has_other_width: false,
             counts: Counts::default(),
             before: None,
             completions: 0,
@@ -368,6 +371,19 @@ impl Rows {
         job.paused_from_waiting = false;
         job.pauses += 1;
         job.resend_from = Some(0);
+    }
+
+    /// Condition: not ended, no `stop`. If chunks may have messages, it is a pause and a resume in one write. Returns whether it
+    /// is one.
+    pub fn change_width(&mut self) -> bool {
+        let job = &mut self.job;
+        job.has_other_width = true;
+        let restarts = job.tallies > 0 && !job.held;
+        if restarts {
+            job.pauses += 2;
+            (job.held, job.resend_from) = (true, Some(0));
+        }
+        restarts
     }
 
     /// Condition: `pausedAt` is there, `pauses` unchanged since it was read. A caller whose reply was lost finds its own note.

@@ -252,6 +252,8 @@ pub struct Budget {
     pub redrives: u8,
     /// The owner pauses. A paused job can always be resumed.
     pub holds: u8,
+    /// The owner gives the job the other width.
+    pub widths: u8,
     /// The sweep looks at the job while it still moves.
     pub early_sweeps: u8,
     /// The sweep looks at the job after it has not moved for a long time. The job must end within this many sweeps.
@@ -267,9 +269,22 @@ pub struct State {
 }
 
 impl State {
-    /// All messages of chunks, and all invocations, are from before this pause.
     pub fn pause(&mut self) {
         self.rows.pause();
+        self.age();
+    }
+
+    /// Returns whether the job restarts.
+    pub fn change_width(&mut self) -> bool {
+        let restarts = self.rows.change_width();
+        if restarts {
+            self.age();
+        }
+        restarts
+    }
+
+    /// All messages of chunks, and all invocations, are from before this pause.
+    fn age(&mut self) {
         for waiting in self.queues.chunks.iter_mut().flatten() {
             *waiting = Waiting { old: waiting.fresh + waiting.again + waiting.old, ..Waiting::default() };
         }
