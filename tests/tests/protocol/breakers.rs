@@ -7,7 +7,7 @@ use std::time::Duration;
 use acceptance::faults::Death;
 use acceptance::files;
 use acceptance::use_cases::Limits;
-use acceptance::world::{World, plain_type};
+use acceptance::world::{World, change, plain_type};
 use async_trait::async_trait;
 use dead_letter::settle::DeadMessage;
 use process_items::process::ChunkEnd;
@@ -15,10 +15,12 @@ use rowmill_api::job::{PauseCode, PausedBy};
 use rowmill_core::model::breaker::{BreakerLimits, BreakerState};
 use rowmill_core::model::checkpoint::FAILURES_MAX;
 use rowmill_core::model::ids::JobGuid;
+use rowmill_core::model::job::Job;
 use rowmill_core::model::job::states::Status;
 use rowmill_core::model::messages::{ChunkMessage, DeliveryMode};
 use rowmill_core::ports::processor::{Item, ItemError, ItemOutcome, ItemProcessor};
 use rowmill_core::ports::{Clock, Jobs};
+use rowmill_core::progress::breaker::Looked;
 use serde_json::json;
 
 use crate::chunks_of;
@@ -245,6 +247,55 @@ async fn another_job_takes_the_probe_over_from_one_that_is_cancelled_paused_by_i
         sweep_until_ended(&world, &[other]).await;
         assert_succeeded_alone(&world, other).await;
     }
+}
+
+#[tokio::test]
+async fn a_job_that_waits_for_a_slot_holds_up_no_probe() {
+    let (world, mail) = world();
+    let jobs = [job(&world).await, job(&world).await];
+    mail.goes(true);
+    fail_queued(&world).await;
+    world.clock.advance(PROBE);
+    world.sweep().await;
+    let first = probes(&world).expect("a job probes");
+    let now = world.clock.now();
+    let waits = |job: &Job| {
+        let paused = job.pause(now)?;
+        Some(paused.await_slots(&paused.resume(now)?))
+    };
+    assert!(change(&*world.jobs, first, waits).await.awaits_slots());
+    let other = jobs.into_iter().find(|job| *job != first).unwrap();
+    let looked = world.sweeper.breaker.look_at(&world.jobs.job(other).await.unwrap(), 0).await.unwrap();
+    assert!(matches!(looked, Looked::Resumed(_)), "{looked:?}");
+    assert_eq!(probes(&world), Some(other));
+}
+
+#[tokio::test]
+async fn a_resume_by_the_owner_at_any_call_of_a_sweep_has_its_own_message_only() {
+    let mut first = 0;
+    for call in 0.. {
+        let (world, mail) = world();
+        let job = job(&world).await;
+        mail.goes(true);
+        fail_queued(&world).await;
+        world.clock.advance(PROBE);
+        let (jobs, clock, is_first) = (world.jobs.clone(), world.clock.clone(), Arc::new(AtomicBool::new(false)));
+        let resumed = is_first.clone();
+        world.faults.freeze(call, async move {
+            if jobs.job(job).await.expect("the job is there").is_paused() {
+                change(&*jobs, job, |job| job.resume(clock.now())).await;
+                resumed.store(true, Ordering::SeqCst);
+            }
+        });
+        let sent = world.sweep().await.messages;
+        if world.faults.thaw() {
+            break;
+        }
+        let by_sweep = !is_first.load(Ordering::SeqCst);
+        assert_eq!(sent, u64::from(by_sweep), "call {call}");
+        first += u32::from(!by_sweep);
+    }
+    assert!(first > 3, "{first}");
 }
 
 async fn assert_succeeded_alone(world: &World, job: JobGuid) {

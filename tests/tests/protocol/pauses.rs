@@ -208,7 +208,7 @@ async fn a_resume_that_dies_anywhere_is_completed_by_the_sweep_or_the_next_reque
         world.splits.take();
         world.clock.advance(Duration::from_secs(1));
         world.sweep().await;
-        world.clock.advance(world.limits.sweep.stop.grace);
+        world.clock.advance(2 * world.limits.sweep.stop.grace);
         assert_eq!(world.sweep().await.messages, 1, "the sweep has the missing chunks sent");
         assert_eq!(world.completed(job).await, 9);
         true

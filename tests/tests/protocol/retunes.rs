@@ -241,6 +241,18 @@ async fn another_width_sends_what_is_missing_again_in_its_window() {
 }
 
 #[tokio::test]
+async fn the_sweep_sends_no_message_beside_one_that_is_held_back_for_the_grace() {
+    let (world, job) = split(1, 9).await;
+    world.retune(job, json!({ "maxConcurrency": 3 })).await.unwrap();
+    assert_eq!(world.splits.take().len(), 1, "it is held back, and then it is lost");
+    world.sweep().await;
+    for expected in [0, 1] {
+        world.clock.advance(world.limits.sweep.stop.grace);
+        assert_eq!(world.sweep().await.messages, expected);
+    }
+}
+
+#[tokio::test]
 async fn the_same_limits_again_write_nothing() {
     let (world, job) = split(1, 9).await;
     let limits = json!({ "tolerance": { "count": 3 }, "deadlineSeconds": 7200, "priority": "low" });

@@ -96,6 +96,21 @@ async fn a_job_that_waits_for_a_slot_can_be_paused_again() {
 }
 
 #[tokio::test]
+async fn the_time_that_a_job_waits_for_a_slot_is_no_part_of_a_pause_that_is_too_long() {
+    let (world, job) = resting().await;
+    world.validate_csv(files::plain_csv(3)).await;
+    world.resume(job).await;
+    // As long as a pause may last, if it began before the wait.
+    let began = world.jobs.job(job).await.unwrap().paused_at.unwrap();
+    world.clock.advance(Duration::from_secs(600));
+    let paused = world.pause(job).await;
+    let is_too_long = |longest| paused.stop_long_pause(longest, world.clock.now()).is_some();
+    assert!(!is_too_long(world.clock.now().duration_since(began).unsigned_abs()));
+    world.clock.advance(Duration::from_secs(60));
+    assert!(is_too_long(Duration::from_secs(60)));
+}
+
+#[tokio::test]
 async fn a_pause_at_any_call_of_the_sweep_that_resumes_a_waiting_job_stays() {
     for call in 0.. {
         let (world, job) = resting().await;

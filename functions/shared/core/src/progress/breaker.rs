@@ -57,7 +57,7 @@ pub enum Looked {
 enum Judged {
     /// The target answers.
     Succeeded,
-    /// Nothing, and it never will: it has ended, is being stopped, is paused by its owner, or cannot be read.
+    /// Nothing, and perhaps never: it has ended, is being stopped, is paused by its owner, waits for slots, or cannot be read.
     Over,
     /// Nothing yet.
     Open,
@@ -149,9 +149,7 @@ impl BreakerSteps {
             // It waits for slots.
             Ok(job) if job.is_paused() => Looked::Wait(now),
             Ok(job) => Looked::Resumed(Box::new(job)),
-            // Its owner has resumed it.
-            Err(job) if job.resend_from.is_some() => Looked::Resumed(job),
-            // Its owner has paused or stopped it.
+            // Its owner has paused, resumed or stopped it. A resume has a message of its own: a second one could join the resend.
             Err(_) => Looked::Wait(now),
         })
     }
@@ -174,7 +172,9 @@ impl BreakerSteps {
         if accounted(&Counters::read(&*self.jobs, &job).await?) > probe.accounted {
             return Ok(Judged::Succeeded);
         }
-        let is_over = job.is_ended() || job.is_stopped() || job.is_paused_by_owner();
+        // A breaker's pause may be older than the probe: the job that took it is resumed next.
+        let is_held_back = job.is_paused() && job.breaker_pause().is_none();
+        let is_over = job.is_ended() || job.is_stopped() || is_held_back;
         Ok(if is_over { Judged::Over } else { Judged::Open })
     }
 }

@@ -193,7 +193,8 @@ fn the_pause_of_an_owner_goes_before_that_of_the_breaker() {
     assert_eq!(by_breaker.pause_by_breaker(&breaker(), at(70)), Some(by_breaker.clone()));
     let by_owner = by_breaker.pause(at(9)).unwrap();
     assert_eq!((&by_owner.phase, by_owner.pauses), (&Phase::Paused(None), 2));
-    assert_eq!(by_owner.paused_at, by_breaker.paused_at, "the same pause");
+    assert_eq!(by_owner.paused_at, Some(at(9)), "the pause of its owner begins");
+    assert_eq!(by_breaker.pause(at(1)).unwrap().paused_at, by_breaker.paused_at, "by a clock that was read before");
     assert_eq!(by_owner.pause_by_breaker(&breaker(), at(70)), Some(by_owner.clone()));
     assert_eq!(by_owner.resume_by_breaker(2, at(70)), None);
     assert_eq!(by_breaker.resume_by_breaker(0, at(70)), None, "paused or resumed since");

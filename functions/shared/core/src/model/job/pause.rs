@@ -41,8 +41,9 @@ impl Job {
     fn paused(&self, by_breaker: Option<BreakerPause>, now: Timestamp) -> Self {
         Self {
             phase: Phase::Paused(by_breaker),
-            // A breaker's pause that becomes its owner's goes on.
-            paused_at: self.paused_at.filter(|_| self.is_paused()).or(Some(now)),
+            // Anew if its owner takes over a pause of the breaker or a wait: only the owner's pause may be too long. Never back: the
+            // caller may have read its clock before the other pause began.
+            paused_at: self.paused_at.max(Some(now)),
             pauses: self.pauses + 1,
             resend_from: None,
             slots: if self.awaits_slots() { SharedSlots::Returned } else { self.slots },
