@@ -23,7 +23,7 @@ fn twenty_thousand_seeds_hold() {
 }
 
 /// The corner cases that the seeds must reach; otherwise their success proves little.
-const CORNERS: [&str; 54] = [
+const CORNERS: [&str; 57] = [
     "Api: no slot",
     "Api: paused",
     "Api: resumed",
@@ -45,6 +45,7 @@ const CORNERS: [&str; 54] = [
     "cancelled by cancelled",
     "chunk sent again",
     "chunks committed together",
+    "chunks of several jobs together",
     "commit lost",
     "commit won before",
     "commit refused because of another one",
@@ -52,6 +53,8 @@ const CORNERS: [&str; 54] = [
     "commit on a further tally",
     "commit: Skipped",
     "commit: Stopped",
+    "created in place of a stopped job",
+    "dedupe key known",
     "dead letter: completion",
     "dead letter: isolated",
     "dead letter: items",
@@ -92,7 +95,7 @@ fn a_seed_determines_the_whole_run() {
 
 /// The faults that can be built into the simulation, each with words of what a seed finds. The mutations of the code itself
 /// are in [`acceptance::mutations`]; they need a build of their own.
-const FAULTS: [(Broken, &str); 18] = [
+const FAULTS: [(Broken, &str); 22] = [
     (Broken::CommitWithoutCondition, ""),
     (Broken::JointCommitLooksAtOneMark, ""),
     (Broken::UpdateWithoutCondition, ""),
@@ -102,6 +105,7 @@ const FAULTS: [(Broken, &str); 18] = [
     (Broken::ResendsAtOnce, "its run from before the pause is at work"),
     (Broken::CompletePaused, ""),
     (Broken::ProcessPaused, "an item begins although its job is paused or its attempt is past"),
+    (Broken::ProcessPausedBeside, "an item begins although its job is paused or its attempt is past"),
     (Broken::ProcessPast, "an item begins although its job is paused or its attempt is past"),
     (Broken::LaneLetsTwoThrough, "run at once, more than its concurrency of"),
     (Broken::LaneIsNotHeld, "run at once, more than its concurrency of"),
@@ -110,6 +114,9 @@ const FAULTS: [(Broken, &str); 18] = [
     (Broken::PriorityForgotten, "has High priority, and its message is sent on"),
     (Broken::TallySentEarly, "the tally that it waits for is not half done"),
     (Broken::NextTallyForgotten, "was never sent, although"),
+    (Broken::DedupeForgets, "does the same as"),
+    (Broken::NoGrace, "is closed while a run from before the stop is at work on it"),
+    (Broken::ClocksDiffer, ""),
     (Broken::SlotsReturnedTwice, "slots are taken"),
 ];
 

@@ -36,6 +36,8 @@ pub enum Broken {
     CompletePaused,
     /// A chunk of a paused job is processed.
     ProcessPaused,
+    /// A chunk of a paused job is processed by an invocation that has chunks of other jobs too.
+    ProcessPausedBeside,
     /// A chunk of a past attempt is processed.
     ProcessPast,
     /// A lane lets a message through while another one is in flight.
@@ -52,15 +54,22 @@ pub enum Broken {
     TallySentEarly,
     /// A run that makes a tally half done does not send the one that waits for it.
     NextTallyForgotten,
+    /// A job is created without its dedupe key.
+    DedupeForgets,
+    /// The sweep closes the tallies of a stopped job at once.
+    NoGrace,
+    /// The clocks of invocations differ by minutes.
+    ClocksDiffer,
     /// The end of an attempt gives all slots back, also those that its job gave back when it was paused.
     SlotsReturnedTwice,
 }
 
-/// The row as an invocation of `process-items` takes it that lacks one of its checks.
-pub(super) fn unchecked(broken: Broken, attempt: u32, row: Job) -> Job {
+/// The row as an invocation of `process-items` takes it that lacks one of its checks. `shared` if it has other jobs too.
+pub(super) fn unchecked(broken: Broken, attempt: u32, shared: bool, row: Job) -> Job {
     match broken {
         // The messages that it takes are from before the pause.
         Broken::ProcessPaused if row.is_paused() => Job { phase: Phase::Runnable, pauses: 0, ..row },
+        Broken::ProcessPausedBeside if shared && row.is_paused() => Job { phase: Phase::Runnable, pauses: 0, ..row },
         Broken::NextTallyForgotten => Job { tallies_ahead: None, ..row },
         Broken::ProcessPast if row.is_past(attempt) => Job { phase: Phase::Runnable, attempt, ..row },
         _ => row,

@@ -11,16 +11,22 @@ use uuid::Uuid;
 
 use super::hub::Hub;
 
-pub struct VirtualClock(pub Hub);
+/// The clock of an invocation: it differs from the time by at most `skew_ms`.
+pub struct VirtualClock {
+    pub hub: Hub,
+    pub skew_ms: u64,
+}
 
 #[async_trait]
 impl Clock for VirtualClock {
     fn now(&self) -> Timestamp {
-        self.0.now()
+        let spread = self.hub.current().wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32;
+        let ahead = Duration::from_millis(spread % (2 * self.skew_ms + 1));
+        self.hub.now() + ahead - Duration::from_millis(self.skew_ms)
     }
 
     async fn sleep(&self, duration: Duration) {
-        self.0.sleep(duration).await;
+        self.hub.sleep(duration).await;
     }
 }
 

@@ -1,5 +1,6 @@
 //! The functions: how the simulation invokes each.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::future::Future;
 use std::sync::Arc;
@@ -236,7 +237,7 @@ impl Run {
         if message.delivery_mode == DeliveryMode::Isolated {
             self.world.invariants.isolates(self.tasks.next_number(), message.job_guid, message.address);
         }
-        let (task, job, attempt) = (self.tasks.next_number(), message.job_guid, message.address.attempt);
+        let task = self.tasks.next_number();
         let mut chunks = vec![(message, delivery.receives > 1)];
         let mut deliveries = vec![delivery];
         if function == Function::Process {
@@ -244,8 +245,7 @@ impl Run {
             chunks.extend(others.iter().map(|(delivery, message)| (message.clone(), delivery.receives > 1)));
             deliveries.extend(others.into_iter().map(|(delivery, _)| delivery));
         }
-        self.world.invariants.delivered(task, job, attempt, chunks.len() == 1);
-        self.world.invariants.given(task, chunks.iter().map(|(message, _)| message));
+        self.world.invariants.given(task, self.world.hub.now(), chunks.iter().map(|(message, _)| message));
         self.invoke(function, Work::Messages(deliveries), deadline, Some(process), async move {
             let received = chunks.iter().map(|(message, redelivered)| (message, *redelivered));
             let invocation = ChunkInvocation::new(&processor, WATCH_MAX_AGE, received);
@@ -260,21 +260,21 @@ impl Run {
         });
     }
 
-    /// Receives further chunks of the job and the attempt of this one from its queue, as many as an invocation takes.
+    /// Receives further chunks from the queue of this one, as many as an invocation takes. Those of a job are of one attempt, as
+    /// the checks of an invocation are by job.
     fn receive_with(&mut self, first: &Delivery) -> Vec<(Delivery, ChunkMessage)> {
         let (now, most) = (self.world.hub.now(), self.plan.chunks_per_invocation);
         let mut others: Vec<(Delivery, ChunkMessage)> = Vec::new();
         let Some((job, ChunkAddress { attempt, .. })) = chunk_of(&first.body) else { return others };
+        let mut attempts = BTreeMap::from([(job, attempt)]);
         let ready = self.world.queues.receivable(now).into_iter().filter(|(_, queue)| *queue == first.queue);
         for (id, _) in ready {
             if others.len() + 1 >= most {
                 break;
             }
-            let of_same = self.world.queues.messages().iter().any(|message| {
-                let chunk = chunk_of(&message.body);
-                message.id == id && chunk.is_some_and(|(of, address)| (of, address.attempt) == (job, attempt))
-            });
-            if !of_same {
+            let message = self.world.queues.messages().iter().find(|message| message.id == id).cloned();
+            let Some((job, chunk)) = message.and_then(|message| chunk_of(&message.body)) else { continue };
+            if *attempts.entry(job).or_insert(chunk.attempt) != chunk.attempt {
                 continue;
             }
             if let Some(delivery) = self.world.queues.receive(id, now)

@@ -83,12 +83,35 @@ impl GatedJobs {
 }
 
 gates!(Admissions for GatedJobs {
-    Transaction create(new: &NewJob) -> Result<Created, CreateError>, ["{}", job_name(new.job.job_guid)],
-        check |all, answer| if let Ok(Created::New) = answer { all.created(new) } else { Ok(()) };
     Read reached(owner: &Owner, job_type: &str, ceilings: Ceilings) -> Result<Option<Full>, PortError>, ["{owner}"];
     Read remembered(owner: &Owner, key: &str, now: Timestamp) -> Result<Option<(JobGuid, String)>, PortError>,
         ["{owner}, {key}"];
-    Read deduped(owner: &Owner, key: &str, now: Timestamp) -> Result<Option<JobGuid>, PortError>, ["{owner}, {key}"];
+    {
+        async fn create(&self, new: &NewJob) -> Result<Created, CreateError> {
+            let effect = async {
+                let answer = match self.broken {
+                    Broken::DedupeForgets => self.store.create(&NewJob { dedupe: None, ..new.clone() }).await,
+                    _ => self.store.create(new).await,
+                };
+                if let Ok(Created::New) = &answer {
+                    self.hub.check(self.invariants.created(new));
+                }
+                answer
+            };
+            self.hub.through(CallKind::Transaction, "create", || job_name(new.job.job_guid), effect).await
+        }
+
+        async fn deduped(&self, owner: &Owner, key: &str, now: Timestamp) -> Result<Option<JobGuid>, PortError> {
+            let effect = async {
+                let answer = self.store.deduped(owner, key, now).await?;
+                if answer.is_some() {
+                    self.invariants.reach("dedupe key known");
+                }
+                Ok(answer)
+            };
+            self.hub.through(CallKind::Read, "deduped", || format!("{owner}, {key}"), effect).await
+        }
+    }
 });
 
 gates!(Jobs for GatedJobs {
@@ -100,7 +123,7 @@ gates!(Jobs for GatedJobs {
                 let (row, task) = (self.store.job(job).await?, self.hub.current());
                 self.invariants.job_read(task, &row);
                 Ok(match self.invariants.delivered_attempt(task, job) {
-                    Some(attempt) => super::broken::unchecked(self.broken, attempt, row),
+                    Some((attempt, shared)) => super::broken::unchecked(self.broken, attempt, shared, row),
                     None => row,
                 })
             };

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use jiff::Timestamp;
 use rowmill_api::job::JobView;
 use rowmill_core::in_memory::{InMemoryJobStore, InMemoryObjects};
-use rowmill_core::model::ids::{FileGuid, JobGuid};
+use rowmill_core::model::ids::{FileGuid, JobGuid, Owner};
 use rowmill_core::model::job::Priority;
 use rowmill_core::model::job_type_limits::JobTypeLimits;
 use rowmill_core::model::messages::ChunkMessage;
@@ -42,19 +42,21 @@ pub struct Invariants {
 pub(super) struct Known {
     pub(super) reached: Reached,
     files: BTreeMap<FileGuid, Arc<SimulatedFile>>,
+    /// The last job that was created with each dedupe key of an owner.
+    deduped: BTreeMap<(Owner, String), JobGuid>,
     pub(super) jobs: BTreeMap<JobGuid, JobRecord>,
     /// The rows that were processed successfully, once or more.
     pub(super) processed: BTreeSet<(JobGuid, u64)>,
     /// The attempts of which an item has begun.
     pub(super) begun: BTreeSet<(JobGuid, u32)>,
-    /// What each invocation of `process-items` knows of its job.
-    pub(super) deliveries: BTreeMap<u64, JobAtDelivery>,
-    /// The chunks that each invocation of `process-items` was given.
-    pub(super) at_work: BTreeMap<u64, ChunksAtWork>,
+    /// What each invocation of `process-items` knows of each of its jobs.
+    pub(super) deliveries: BTreeMap<(u64, JobGuid), JobAtDelivery>,
+    /// The chunks of each job that each invocation of `process-items` was given.
+    pub(super) at_work: BTreeMap<(u64, JobGuid), ChunksAtWork>,
     /// The jobs whose last pause took effect long after the time that it names.
     pub(super) paused_late: BTreeSet<JobGuid>,
-    /// The tally that each invocation must send before it ends.
-    pub(super) owed: BTreeMap<u64, Owed>,
+    /// The tallies that each invocation must send before it ends.
+    pub(super) owed: BTreeMap<u64, Vec<Owed>>,
     /// The invocations that have seen an open breaker.
     pub(super) saw_open: BTreeSet<u64>,
     /// The isolated chunks by invocation, and whether the invocation is processing an item.
@@ -112,7 +114,7 @@ impl Invariants {
         let mut known = self.known();
         known.isolated.remove(&task);
         known.on_lanes.remove(&task);
-        known.at_work.remove(&task);
+        known.at_work.retain(|(of, _), _| *of != task);
         known.owed.remove(&task);
     }
 
@@ -120,16 +122,16 @@ impl Invariants {
     pub fn is_zombie(&self, task: u64) {
         let mut known = self.known();
         known.isolated.remove(&task);
-        known.at_work.remove(&task);
+        known.at_work.retain(|(of, _), _| *of != task);
         known.on_lanes.insert(task, None);
     }
 
     /// An invocation begins or ends an item. It may begin one only if its job was neither paused nor past before, and if a
     /// lane of its type is free. An isolated chunk never has two items in processing at once.
-    pub fn at_item(&self, task: u64, begins: bool) -> Checked {
+    pub fn at_item(&self, task: u64, job: JobGuid, begins: bool) -> Checked {
         if begins {
-            self.may_begin(task)?;
-            self.takes_lane(task)?;
+            self.may_begin(task, job)?;
+            self.takes_lane(task, job)?;
         }
         let mut known = self.known();
         let known = &mut *known;
@@ -157,7 +159,7 @@ impl Invariants {
         failed.map(|(row, _)| *row).collect()
     }
 
-    /// A job was created.
+    /// A job was created. Of the jobs with its dedupe key that were never redriven, each other one was stopped.
     pub fn created(&self, new: &NewJob) -> Checked {
         let mut known = self.known();
         let file = known
@@ -166,7 +168,16 @@ impl Invariants {
             .cloned()
             .ok_or("a job on an unknown file")?;
         known.jobs.insert(new.job.job_guid, JobRecord::new(file, &new.job));
+        let key = new.dedupe.as_ref().map(|dedupe| (new.job.owner.clone(), dedupe.key.clone()));
+        let before = key.and_then(|key| known.deduped.insert(key, new.job.job_guid));
         drop(known);
+        if let Some(before) = before {
+            let row = now(self.store.job(before)).map_err(|error| error.to_string())?;
+            ensure(row.is_stopped() || row.attempt > 1, || {
+                format!("{} does the same as {}, which was not stopped", job_name(new.job.job_guid), job_name(before))
+            })?;
+            self.reach("created in place of a stopped job");
+        }
         self.slots()
     }
 
@@ -272,6 +283,16 @@ impl Invariants {
             if !tally.is_closed() || of_tally.is_closed() {
                 return Ok(());
             }
+            let open = |address: ChunkAddress| {
+                (address.attempt, address.tally) == (attempt, number)
+                    && of_tally.committed[usize::from(address.index)].is_none()
+            };
+            let at_work = known.at_work.iter().filter(|((_, of), _)| *of == job);
+            let runs =
+                at_work.filter(|(_, run)| row.stopped_by().is_some_and(|stop| run.runs_since_before(stop.at, open)));
+            ensure(runs.count() == 0, || {
+                format!("{} tally {number} is closed while a run from before the stop is at work on it", job_name(job))
+            })?;
             let stopped = row.attempt == attempt && row.is_stopped();
             ensure(stopped, || format!("{} tally {number} is closed early without a stop", job_name(job)))?;
             let ended = row.stopped_by().is_some_and(|stop| at >= stop.at + GRACE);

@@ -96,7 +96,7 @@ impl ItemProcessor for Simulated {
             Record::Json(_) => None,
         };
         let Some(kind) = kind else { return Err(ItemError::permanent("no_kind", "the row names no kind")) };
-        let _at_item = AtItem::begin(self);
+        let _at_item = AtItem::begin(self, item.job_guid);
         if kind == Kind::Poison {
             self.suspend(CallKind::Poison, item).await;
             std::future::pending::<()>().await;
@@ -145,19 +145,20 @@ pub fn output_of(row: u64) -> String {
 struct AtItem<'a> {
     of: &'a Simulated,
     task: u64,
+    job: JobGuid,
 }
 
 impl<'a> AtItem<'a> {
-    fn begin(of: &'a Simulated) -> Self {
+    fn begin(of: &'a Simulated, job: JobGuid) -> Self {
         let task = of.hub.current();
-        of.hub.check(of.invariants.at_item(task, true));
-        Self { of, task }
+        of.hub.check(of.invariants.at_item(task, job, true));
+        Self { of, task, job }
     }
 }
 
 impl Drop for AtItem<'_> {
     fn drop(&mut self) {
-        self.of.hub.check(self.of.invariants.at_item(self.task, false));
+        self.of.hub.check(self.of.invariants.at_item(self.task, self.job, false));
     }
 }
 

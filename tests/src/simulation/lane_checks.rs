@@ -1,5 +1,6 @@
 //! What must hold of lanes: at most N chunks of a job type with `concurrency` N run at once.
 
+use rowmill_core::model::ids::JobGuid;
 use rowmill_core::ports::Jobs;
 
 use super::checks::{Checked, ensure, now};
@@ -8,8 +9,7 @@ use super::invariants::Invariants;
 impl Invariants {
     /// An invocation begins an item: from now on until its end it takes one of the lanes of its job type. A zombie takes none:
     /// on Lambda the process of an invocation that has timed out is killed, so none goes on.
-    pub fn takes_lane(&self, task: u64) -> Checked {
-        let Some(job) = self.known().deliveries.get(&task).map(|delivery| delivery.job()) else { return Ok(()) };
+    pub fn takes_lane(&self, task: u64, job: JobGuid) -> Checked {
         let row = now(self.store.job(job)).map_err(|error| error.to_string())?;
         let Some(lanes) = self.type_limits.of(&row.job_type).concurrency else { return Ok(()) };
         let mut known = self.known();

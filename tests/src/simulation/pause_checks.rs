@@ -1,6 +1,6 @@
 //! What must hold of paused and resumed jobs: no item begins while its job is paused, and a resume forgets no chunk.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 use rowmill_core::model::ids::JobGuid;
@@ -18,7 +18,6 @@ use super::trace::{chunk_name, job_name};
 /// What an invocation of `process-items` can know of its job.
 #[derive(Clone, Debug)]
 pub struct JobAtDelivery {
-    job: JobGuid,
     attempt: u32,
     /// Whether the attempt was past when the invocation began.
     past: bool,
@@ -32,37 +31,47 @@ pub struct JobAtDelivery {
     saw_past: Option<bool>,
 }
 
-/// The chunks that an invocation of `process-items` was given, each with the number of pauses of its message.
+/// The chunks of a job that an invocation of `process-items` was given, each with the number of pauses of its message.
 #[derive(Clone, Debug)]
 pub struct ChunksAtWork {
-    job: JobGuid,
+    /// When the invocation began.
+    since: Timestamp,
     chunks: Vec<(ChunkAddress, u32)>,
     /// The number of pauses of the first row it has read that lets it run chunks.
     pauses: Option<u32>,
 }
 
-impl JobAtDelivery {
-    pub const fn job(&self) -> JobGuid {
-        self.job
+impl ChunksAtWork {
+    /// Whether it runs one of these chunks, and began before this time.
+    pub fn runs_since_before(&self, at: Timestamp, is_one: impl Fn(ChunkAddress) -> bool) -> bool {
+        self.since < at && self.pauses.is_some() && self.chunks.iter().any(|(chunk, _)| is_one(*chunk))
     }
 }
 
 impl Invariants {
-    /// An invocation of `process-items` begins, `alone` with one chunk or with several.
-    pub fn delivered(&self, task: u64, job: JobGuid, attempt: u32, alone: bool) {
+    /// An invocation of `process-items` begins, with one chunk of this job alone or with several.
+    fn delivered(&self, task: u64, job: JobGuid, attempt: u32, alone: bool) {
         if let Ok(row) = now(self.store.job(job)) {
             let paused = row.is_paused().then_some(row.pauses);
             let (past, saw_past) = (row.is_past(attempt), alone.then_some(false));
-            let delivery = JobAtDelivery { job, attempt, past, paused, read: None, saw_past };
-            self.known().deliveries.insert(task, delivery);
+            let delivery = JobAtDelivery { attempt, past, paused, read: None, saw_past };
+            self.known().deliveries.insert((task, job), delivery);
         }
     }
 
-    /// This invocation of `process-items` was given these chunks of a job.
-    pub fn given<'a>(&self, task: u64, messages: impl Iterator<Item = &'a ChunkMessage> + Clone) {
-        let Some(job) = messages.clone().next().map(|message| message.job_guid) else { return };
-        let chunks = messages.map(|message| (message.address, message.pauses)).collect();
-        self.known().at_work.insert(task, ChunksAtWork { job, chunks, pauses: None });
+    /// This invocation of `process-items` was given these chunks, of one job or of several. Those of a job are of one attempt.
+    pub fn given<'a>(&self, task: u64, since: Timestamp, messages: impl Iterator<Item = &'a ChunkMessage>) {
+        let mut jobs: BTreeMap<JobGuid, Vec<(ChunkAddress, u32)>> = BTreeMap::new();
+        for message in messages {
+            jobs.entry(message.job_guid).or_default().push((message.address, message.pauses));
+        }
+        if jobs.len() > 1 {
+            self.reach("chunks of several jobs together");
+        }
+        for (job, chunks) in jobs {
+            self.delivered(task, job, chunks[0].0.attempt, chunks.len() == 1);
+            self.known().at_work.insert((task, job), ChunksAtWork { since, chunks, pauses: None });
+        }
     }
 
     /// A job may have been paused. If the caller stood still for long before its write, runs that began meanwhile outlive
@@ -110,36 +119,36 @@ impl Invariants {
         if known.paused_late.contains(&message.job_guid) {
             return Ok(());
         }
-        let may_run = |at_work: &ChunksAtWork| {
-            at_work.job == message.job_guid
+        let may_run = |((_, job), at_work): (&(u64, JobGuid), &ChunksAtWork)| {
+            *job == message.job_guid
                 && at_work.chunks.iter().any(|(chunk, pauses)| {
                     *chunk == message.address
                         && *pauses < message.pauses
                         && at_work.pauses.is_some_and(|read| read <= *pauses)
                 })
         };
-        ensure(!known.at_work.values().any(may_run), || {
+        ensure(!known.at_work.iter().any(may_run), || {
             let name = job_name(message.job_guid);
             format!("{name} {} is sent, and its run from before the pause is at work", chunk_name(message.address))
         })
     }
 
-    /// The attempt of the chunk that this invocation of `process-items` was given, if it is of this job.
-    pub fn delivered_attempt(&self, task: u64, job: JobGuid) -> Option<u32> {
-        self.known().deliveries.get(&task).filter(|delivery| delivery.job == job).map(|delivery| delivery.attempt)
+    /// The attempt of the chunks of this job that this invocation of `process-items` was given, if it was given any, and
+    /// whether it was given chunks of other jobs too.
+    pub fn delivered_attempt(&self, task: u64, job: JobGuid) -> Option<(u32, bool)> {
+        let known = self.known();
+        let attempt = known.deliveries.get(&(task, job))?.attempt;
+        Some((attempt, known.deliveries.keys().any(|(of, other)| *of == task && *other != job)))
     }
 
     /// An invocation has read the row of its job.
     pub fn job_read(&self, task: u64, row: &Job) {
-        if let Some(at_work) = self.known().at_work.get_mut(&task)
-            && at_work.job == row.job_guid
+        if let Some(at_work) = self.known().at_work.get_mut(&(task, row.job_guid))
             && !row.is_paused()
         {
             at_work.pauses.get_or_insert(row.pauses);
         }
-        if let Some(delivery) = self.known().deliveries.get_mut(&task)
-            && delivery.job == row.job_guid
-        {
+        if let Some(delivery) = self.known().deliveries.get_mut(&(task, row.job_guid)) {
             let may_not_begin = row.is_past(delivery.attempt) || row.is_paused();
             delivery.read = Some(delivery.read.unwrap_or(true) && may_not_begin);
             delivery.saw_past = delivery.saw_past.map(|saw| saw || row.is_past(delivery.attempt));
@@ -148,17 +157,17 @@ impl Invariants {
 
     /// An invocation begins an item: it did not begin after the end of its attempt, nor in the pause that still lasts, it has
     /// read another row than such ones, and it has not read since that its attempt is past.
-    pub fn may_begin(&self, task: u64) -> Checked {
-        let Some(delivery) = self.known().deliveries.get(&task).cloned() else { return Ok(()) };
-        let row = now(self.store.job(delivery.job)).map_err(|error| error.to_string())?;
-        self.known().begun.insert((delivery.job, delivery.attempt));
+    pub fn may_begin(&self, task: u64, job: JobGuid) -> Checked {
+        let Some(delivery) = self.known().deliveries.get(&(task, job)).cloned() else { return Ok(()) };
+        let row = now(self.store.job(job)).map_err(|error| error.to_string())?;
+        self.known().begun.insert((job, delivery.attempt));
         ensure(row.attempt != delivery.attempt || row.first_chunk_at.is_some(), || {
-            format!("{}: an item begins, and the job row does not say that a chunk has begun", job_name(delivery.job))
+            format!("{}: an item begins, and the job row does not say that a chunk has begun", job_name(job))
         })?;
         let in_pause = row.is_paused() && delivery.paused == Some(row.pauses);
         let was_told = delivery.read == Some(true) || delivery.saw_past == Some(true);
         ensure(!delivery.past && !in_pause && !was_told, || {
-            let name = job_name(delivery.job);
+            let name = job_name(job);
             format!("{name}: an item begins although its job is paused or its attempt is past: {delivery:?}")
         })
     }

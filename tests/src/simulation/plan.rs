@@ -171,6 +171,8 @@ pub struct Plan {
     pub outage: Option<Range<Duration>>,
     /// How items are handed to the job type.
     pub items: ItemShape,
+    /// The maximum difference between the clock of an invocation and the time, in milliseconds.
+    pub skew_ms: u64,
     pub faults: Faults,
 }
 
@@ -225,6 +227,7 @@ impl Plan {
                 gated: rng.u8(..) < 64,
             },
             faults: faults(rng),
+            skew_ms: [0, 0, 300, 1_500][rng.usize(0..4)],
             breaker: breaker(rng),
             outage: outage(rng),
         }
@@ -310,6 +313,9 @@ fn job(rng: &mut fastrand::Rng, number: usize, owners: u32, of: usize) -> JobPla
     let priority = [None, None, Some(Priority::High), Some(Priority::Low)][rng.usize(0..4)];
     let mut request = file.request(job_type, tolerance, deadline_seconds, width);
     request["priority"] = json!(priority);
+    if rng.u8(..) < 64 {
+        request["dedupe"] = json!("file");
+    }
     let key = rng.bool().then(|| format!("key-{number}"));
     JobPlan { file: Arc::new(file), request, key }
 }
@@ -319,9 +325,10 @@ fn operations(rng: &mut fastrand::Rng, jobs: &[JobPlan]) -> Vec<Planned> {
     let mut plan = |step, operation, retries| planned.push(Planned { step, operation, retries });
     for (number, job) in jobs.iter().enumerate() {
         plan(rng.u64(0..60), Operation::Create(number), 20);
-        let copies = if job.key.is_some() { rng.u32(0..3) } else { 0 };
+        let is_deduped = job.request["dedupe"].is_string();
+        let copies = if job.key.is_some() || is_deduped { rng.u32(0..3) } else { 0 };
         for _ in 0..copies {
-            plan(rng.u64(0..300), Operation::Create(number), 1);
+            plan(rng.u64(0..if is_deduped { 2000 } else { 300 }), Operation::Create(number), 1);
         }
         if rng.u8(..) < 40 {
             plan(rng.u64(0..1500), Operation::Cancel(number), 1);

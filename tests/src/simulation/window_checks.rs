@@ -35,14 +35,18 @@ impl Invariants {
             return Ok(());
         };
         if is_just && !row.is_stopped() && row.sends_on_commit(tally) {
-            known.owed.insert(task, Owed { job, attempt, tally, pauses: row.pauses });
+            known.owed.entry(task).or_default().push(Owed { job, attempt, tally, pauses: row.pauses });
         }
         Ok(())
     }
 
     /// This invocation has succeeded: what it owed was sent, unless its job has been paused or stopped or has ended since.
     pub fn has_sent(&self, task: u64) -> Checked {
-        let Some(owed) = self.known().owed.remove(&task) else { return Ok(()) };
+        let owed = self.known().owed.remove(&task).unwrap_or_default();
+        owed.into_iter().try_for_each(|owed| self.was_sent(owed))
+    }
+
+    fn was_sent(&self, owed: Owed) -> Checked {
         let row = now(self.store.job(owed.job)).map_err(|error| error.to_string())?;
         if row.is_past(owed.attempt) || row.pauses != owed.pauses || row.is_stopped() {
             return Ok(());

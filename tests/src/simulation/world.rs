@@ -97,6 +97,7 @@ impl World {
         let holds = Holds::default();
         let port = |queue| queues.port(queue, &hub, &invariants);
         let high = if broken == Broken::PriorityForgotten { Priority::Normal } else { Priority::High };
+        let skew_ms = if broken == Broken::ClocksDiffer { 120_000 } else { plan.skew_ms };
         let breakers = GatedBreakers {
             store: Arc::new(InMemoryBreakers::default()),
             hub: hub.clone(),
@@ -130,7 +131,7 @@ impl World {
             lane_deliveries: Port::given(queues.lane_deliveries(&hub)),
             completions: Port::given(port(QueueName::Completions)),
             batches: Port::given(Arc::new(SimulatedBatches { hub: hub.clone(), holds: holds.clone() })),
-            clock: Port::given(Arc::new(VirtualClock(hub.clone()))),
+            clock: Port::given(Arc::new(VirtualClock { hub: hub.clone(), skew_ms })),
             entropy: Port::given(Arc::new(SeededEntropy::new(seed))),
             type_limits: plan.type_limits.clone(),
             ..Ports::default()
@@ -182,6 +183,7 @@ fn limits(plan: &Plan, broken: Broken) -> Limits {
         ..TimeLimits::default()
     };
     let resend_after = if broken == Broken::ResendsAtOnce { Duration::ZERO } else { GRACE };
+    let grace = if broken == Broken::NoGrace { Duration::ZERO } else { GRACE };
     let of_tests = Limits::default();
     Limits {
         create: CreateLimits {
@@ -218,7 +220,7 @@ fn limits(plan: &Plan, broken: Broken) -> Limits {
         dead_letter: DeadLetterLimits { times, recovery: Recovery { stale: PATIENCE }, ..of_tests.dead_letter },
         sweep: SweepLimits {
             recovery,
-            stop: StopGrace { grace: GRACE },
+            stop: StopGrace { grace },
             jobs_max: plan.sweep_jobs_max,
             time: SWEEP_TIME,
             tallies_max: plan.tallies_max,
