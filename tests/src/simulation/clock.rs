@@ -11,18 +11,17 @@ use uuid::Uuid;
 
 use super::hub::Hub;
 
-/// The clock of an invocation: it differs from the time by at most `skew_ms`.
+/// The clock of an invocation: it differs from the time by at most `skew`.
 pub struct VirtualClock {
     pub hub: Hub,
-    pub skew_ms: u64,
+    pub skew: Duration,
 }
 
 #[async_trait]
 impl Clock for VirtualClock {
     fn now(&self) -> Timestamp {
         let spread = self.hub.current().wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32;
-        let ahead = Duration::from_millis(spread % (2 * self.skew_ms + 1));
-        self.hub.now() + ahead - Duration::from_millis(self.skew_ms)
+        self.hub.now() + self.skew * (spread % 201) as u32 / 100 - self.skew
     }
 
     async fn sleep(&self, duration: Duration) {

@@ -13,6 +13,7 @@ use super::broken::Broken;
 use super::checks::{Checked, ensure};
 use super::hub::{CallKind, Hub};
 use super::invariants::Invariants;
+use super::plan::SKEW_MAX;
 use super::trace::{Brief, job_name};
 
 pub struct GatedBreakers {
@@ -26,10 +27,10 @@ pub struct GatedBreakers {
 }
 
 impl GatedBreakers {
-    /// An invocation has seen this breaker. Returns what it takes it for.
+    /// An invocation has seen this breaker. Returns what it takes it for. Its clock may be ahead.
     fn seen(&self, breaker: Option<Breaker>) -> Option<Breaker> {
         if let Some(BreakerState::Open { until }) = breaker.as_ref().map(|breaker| &breaker.state)
-            && self.hub.now() < *until + self.limits.window
+            && self.hub.now() + SKEW_MAX < *until + self.limits.window
         {
             self.invariants.saw_open(self.hub.current());
             return breaker.filter(|_| self.broken != Broken::BreakerUnseen);

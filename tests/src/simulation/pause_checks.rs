@@ -11,7 +11,7 @@ use rowmill_core::ports::{Jobs, Tallies};
 
 use super::checks::{Checked, ensure, now};
 use super::invariants::Invariants;
-use super::plan::{GRACE, TIMEOUT};
+use super::plan::{GRACE, SKEW_MAX, TIMEOUT};
 use super::queues::{Body, Queues};
 use super::trace::{chunk_name, job_name};
 
@@ -75,10 +75,10 @@ impl Invariants {
     }
 
     /// A job may have been paused. If the caller stood still for long before its write, runs that began meanwhile outlive
-    /// the grace, which counts from the time that the pause names.
+    /// the grace, which counts from the time that the pause names. The clock of the splitter may be ahead.
     pub fn paused(&self, seen: &Job, next: &Job, at: Timestamp) {
         if let Some(paused_at) = next.paused_at.filter(|paused_at| seen.paused_at != Some(*paused_at)) {
-            let is_late = at >= paused_at + GRACE.saturating_sub(TIMEOUT);
+            let is_late = at >= paused_at + GRACE.saturating_sub(TIMEOUT + SKEW_MAX);
             let late = &mut self.known().paused_late;
             if is_late {
                 late.insert(next.job_guid)

@@ -36,6 +36,9 @@ pub const LEASE: Duration = Duration::from_secs(30);
 /// Time after a stop in which running chunks may still commit.
 pub const GRACE: Duration = Duration::from_secs(30);
 
+/// The maximum difference between the clock of an invocation and the time.
+pub const SKEW_MAX: Duration = Duration::from_millis(1_500);
+
 /// How long an isolated chunk is kept after the last move of its checkpoint, before it may be given up.
 pub const PATIENCE: Duration = Duration::from_secs(360);
 
@@ -171,8 +174,8 @@ pub struct Plan {
     pub outage: Option<Range<Duration>>,
     /// How items are handed to the job type.
     pub items: ItemShape,
-    /// The maximum difference between the clock of an invocation and the time, in milliseconds.
-    pub skew_ms: u64,
+    /// The maximum difference between the clock of an invocation and the time.
+    pub skew: Duration,
     pub faults: Faults,
 }
 
@@ -227,7 +230,7 @@ impl Plan {
                 gated: rng.u8(..) < 64,
             },
             faults: faults(rng),
-            skew_ms: [0, 0, 300, 1_500][rng.usize(0..4)],
+            skew: SKEW_MAX * [0, 0, 1, 5][rng.usize(0..4)] / 5,
             breaker: breaker(rng),
             outage: outage(rng),
         }

@@ -97,7 +97,7 @@ impl World {
         let holds = Holds::default();
         let port = |queue| queues.port(queue, &hub, &invariants);
         let high = if broken == Broken::PriorityForgotten { Priority::Normal } else { Priority::High };
-        let skew_ms = if broken == Broken::ClocksDiffer { 120_000 } else { plan.skew_ms };
+        let skew = if broken == Broken::ClocksDiffer { Duration::from_secs(120) } else { plan.skew };
         let breakers = GatedBreakers {
             store: Arc::new(InMemoryBreakers::default()),
             hub: hub.clone(),
@@ -131,7 +131,7 @@ impl World {
             lane_deliveries: Port::given(queues.lane_deliveries(&hub)),
             completions: Port::given(port(QueueName::Completions)),
             batches: Port::given(Arc::new(SimulatedBatches { hub: hub.clone(), holds: holds.clone() })),
-            clock: Port::given(Arc::new(VirtualClock { hub: hub.clone(), skew_ms })),
+            clock: Port::given(Arc::new(VirtualClock { hub: hub.clone(), skew })),
             entropy: Port::given(Arc::new(SeededEntropy::new(seed))),
             type_limits: plan.type_limits.clone(),
             ..Ports::default()
