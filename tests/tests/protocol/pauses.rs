@@ -185,7 +185,7 @@ async fn a_pause_and_a_resume_at_any_call_of_the_splitter_lose_nothing() {
             break;
         }
         // The message of the resume.
-        world.resume(job).await;
+        world.send_split(job).await;
         assert_eq!(world.completed(job).await, 200, "call {call}");
     }
 }

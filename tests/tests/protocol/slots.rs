@@ -202,6 +202,8 @@ async fn a_resume_that_dies_anywhere_takes_slots_once() {
         }
         world.faults.revive();
         world.resume(job).await;
+        // A repeated resume sends nothing.
+        world.send_split(job).await;
         assert_eq!(held(&world), [1, 1, 1]);
         assert_eq!(world.completed(job).await, 9);
         assert_eq!(held(&world), [0, 0, 0]);
