@@ -121,8 +121,10 @@ const FAULTS: [(Broken, &str); 22] = [
 ];
 
 /// The seeds that failed on the way to this protocol, with what they found.
-const ONCE_FAILED: &[(u64, &str)] =
-    &[(500_085_637, "a run that could not send its message withdrew another run's note")];
+const ONCE_FAILED: &[(u64, &str)] = &[
+    (500_085_637, "a run that could not send its message withdrew another run's note"),
+    (900_047_092, "two runs were at an isolated chunk, since the clock of one was ahead"),
+];
 
 #[test]
 fn seeds_that_failed_once_hold() {

@@ -149,7 +149,12 @@ impl World {
 
     fn restart_after_crash(&self) {
         assert!(self.faults.revive(), "only a crashed process fails");
-        self.clock.advance(self.limits.split.lease());
+        self.outlast_runs();
+    }
+
+    /// Time passes until no run is at work and no note of one is live, whatever its clock.
+    pub fn outlast_runs(&self) {
+        self.clock.advance(self.limits.split.lease() + self.limits.run.margin);
     }
 
     /// As [`run`](Self::run); a chunk that fails three times becomes a dead letter, which is settled. Between two deliveries
@@ -161,7 +166,7 @@ impl World {
             for message in queued.chunks {
                 let mut receives = 0;
                 while self.try_process(&message, receives > 0).await.is_err() {
-                    self.clock.advance(self.limits.split.lease());
+                    self.outlast_runs();
                     receives += 1;
                     if receives == MAX_RECEIVES {
                         letters += 1;
