@@ -75,3 +75,52 @@ impl Job {
         self.resume(now).filter(|_| is_same)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::job_tests::{at, running};
+    use super::*;
+    use crate::model::breaker::BreakerPause;
+
+    const TIME: Duration = Duration::from_secs(10);
+
+    fn returned() -> Job {
+        running().pause(at(2)).unwrap().return_slots(TIME, at(12)).unwrap()
+    }
+
+    fn awaiting() -> Job {
+        returned().await_slots(&returned().resume(at(20)).unwrap())
+    }
+
+    #[test]
+    fn slots_are_given_back_once_after_the_grace() {
+        let paused = running().pause(at(2)).unwrap();
+        assert_eq!((running().return_slots(TIME, at(99)), paused.return_slots(TIME, at(11))), (None, None));
+        assert_eq!((returned().slots, returned().moved_at), (SharedSlots::Returned, at(12)));
+        assert_eq!(returned().return_slots(TIME, at(13)), Some(returned()), "again");
+    }
+
+    #[test]
+    fn only_a_job_that_waits_is_resumed_for_a_slot_and_only_if_nobody_was_first() {
+        let pauses = awaiting().pauses;
+        assert!(awaiting().resume_awaiting(pauses, at(30)).is_some_and(|job| !job.is_paused()));
+        assert_eq!(awaiting().resume_awaiting(pauses - 1, at(30)), None, "paused or resumed since");
+        assert_eq!(returned().resume_awaiting(returned().pauses, at(30)), None, "paused by its owner");
+    }
+
+    #[test]
+    fn a_job_that_waits_stays_as_it_is_when_it_is_resumed_again() {
+        let waiting = Job { recoveries: 3, ..awaiting() };
+        assert_eq!(waiting.await_slots(&waiting.resume(at(30)).unwrap()), waiting);
+    }
+
+    #[test]
+    fn only_a_pause_of_the_owner_is_too_long() {
+        let paused = running().pause(at(2)).unwrap();
+        assert!(paused.stop_long_pause(TIME, at(12)).is_some_and(|job| job.is_stopped()));
+        assert_eq!(paused.stop_long_pause(TIME, at(11)), None);
+        let reason = BreakerPause::after("unavailable", "it answered 503", at(2));
+        let by_breaker = running().pause_by_breaker(&reason, at(3)).unwrap();
+        assert_eq!((by_breaker.stop_long_pause(TIME, at(99)), awaiting().stop_long_pause(TIME, at(99))), (None, None));
+    }
+}
