@@ -1,8 +1,6 @@
 //! Why a job is not changed, and the reads that find out.
 
 use jiff::Timestamp;
-use rowmill_api::problem::ProblemCode;
-use rowmill_aws::host::http::Problem;
 use rowmill_core::model::ids::{JobGuid, Owner};
 use rowmill_core::model::job::Job;
 use rowmill_core::model::job::states::Status;
@@ -43,27 +41,6 @@ pub enum ChangeError {
     Priority(#[from] PriorityNotAllowed),
     #[error(transparent)]
     Port(#[from] PortError),
-}
-
-impl From<ChangeError> for Problem {
-    fn from(error: ChangeError) -> Self {
-        let problem = |code| Self::new(code, error.to_string());
-        match error {
-            ChangeError::Unknown(_) => Self::not_found(error.to_string()),
-            ChangeError::Ended(status) => problem(ProblemCode::JobEnded).job_status(status),
-            ChangeError::Stopping(status) | ChangeError::Completing(status) => {
-                problem(ProblemCode::JobEnding).job_status(status)
-            }
-            ChangeError::NoLimit => problem(ProblemCode::InvalidBody),
-            ChangeError::Field { field, .. } => problem(ProblemCode::InvalidRequest).field(field),
-            ChangeError::DeadlinePassed(_) => {
-                problem(ProblemCode::InvalidRequest).with_status(400).field("deadlineSeconds")
-            }
-            ChangeError::TooOld(_) => problem(ProblemCode::JobTooOld),
-            ChangeError::Priority(_) => problem(ProblemCode::PriorityNotAllowed).field("priority"),
-            ChangeError::Port(error) => error.into(),
-        }
-    }
 }
 
 /// The owner's job.

@@ -2,12 +2,14 @@
 
 use lambda_http::{Body, Response};
 use rowmill_api::job::JobView;
+use rowmill_api::problem::ProblemCode;
 use rowmill_api::routes::Operation;
 use rowmill_aws::host::http::{Call, Problem, json_response, path_parameter, read_json, to_be_polled};
 use rowmill_core::model::job::Job;
 use rowmill_core::ports::JobStore;
 
 use crate::cancel::Canceller;
+use crate::error::ChangeError;
 use crate::pause::Pauser;
 use crate::retune::Retuner;
 
@@ -40,4 +42,25 @@ async fn answer(status: u16, jobs: &dyn JobStore, job: &Job) -> Response<Body> {
     let view = JobView::read(jobs, job).await.unwrap_or_else(|_| JobView::of(job, None));
     let response = json_response(status, &view);
     if job.is_ended() { response } else { to_be_polled(response) }
+}
+
+impl From<ChangeError> for Problem {
+    fn from(error: ChangeError) -> Self {
+        let problem = |code| Self::new(code, error.to_string());
+        match error {
+            ChangeError::Unknown(_) => Self::not_found(error.to_string()),
+            ChangeError::Ended(status) => problem(ProblemCode::JobEnded).job_status(status),
+            ChangeError::Stopping(status) | ChangeError::Completing(status) => {
+                problem(ProblemCode::JobEnding).job_status(status)
+            }
+            ChangeError::NoLimit => problem(ProblemCode::InvalidBody),
+            ChangeError::Field { field, .. } => problem(ProblemCode::InvalidRequest).field(field),
+            ChangeError::DeadlinePassed(_) => {
+                problem(ProblemCode::InvalidRequest).with_status(400).field("deadlineSeconds")
+            }
+            ChangeError::TooOld(_) => problem(ProblemCode::JobTooOld),
+            ChangeError::Priority(_) => problem(ProblemCode::PriorityNotAllowed).field("priority"),
+            ChangeError::Port(error) => error.into(),
+        }
+    }
 }
