@@ -7,7 +7,7 @@
 //!
 //! A module uses only modules to its left:
 //!
-//! - [`words`]: closed vocabularies: enums with stable names.
+//! - [`mod@words`]: closed vocabularies: enums with stable names.
 //! - [`text`]: records, borders and cells of a text file. Pure.
 //! - [`model`]: jobs, tallies, checkpoints, messages and results as types, with their rules. Pure.
 //! - [`ports`]: the traits that adapters implement, and the traits that a job type implements.
