@@ -228,11 +228,7 @@ impl Sweeper {
         let (pauses, now) = (job.pauses, self.clock.now());
         match update_job(&*self.jobs, job, |job| job.resume_awaiting(pauses, now)).await?.done() {
             Ok(job) if !job.is_paused() => self.send_resumed(&job, swept).await,
-            _ => {
-                let doubled = SLOT_WAIT.saturating_mul(2_u32.saturating_pow(job.recoveries));
-                let wait = doubled.min(self.limits.recovery.stale).mul_f64(0.75 + self.entropy.fraction() / 2.0);
-                Ok((now + wait, job.recoveries.saturating_add(1)))
-            }
+            _ => Ok(self.doubled(SLOT_WAIT, self.limits.recovery.stale, job, now)),
         }
     }
 
@@ -261,12 +257,12 @@ impl Sweeper {
 
     /// When a job without a sign of life is due again: after twice the time of the last look, with jitter.
     pub(crate) fn later(&self, job: &Job, now: Timestamp) -> (Timestamp, u32) {
-        let doubled = self
-            .limits
-            .recovery
-            .stale
-            .saturating_mul(2_u32.saturating_pow(job.recoveries))
-            .min(self.limits.backoff_max);
+        self.doubled(self.limits.recovery.stale, self.limits.backoff_max, job, now)
+    }
+
+    /// `first`, doubled with each recovery up to `most`, with jitter; and the number of recoveries by then.
+    fn doubled(&self, first: Duration, most: Duration, job: &Job, now: Timestamp) -> (Timestamp, u32) {
+        let doubled = first.saturating_mul(2_u32.saturating_pow(job.recoveries)).min(most);
         let wait = doubled.mul_f64(0.75 + self.entropy.fraction() / 2.0);
         (now + wait, job.recoveries.saturating_add(1))
     }
