@@ -1,5 +1,6 @@
 //! The AWS clients for a deployment, to AWS or to the endpoint of an emulator.
 
+use std::collections::HashMap;
 use std::error::Error;
 use std::time::Duration;
 
@@ -8,8 +9,10 @@ use aws_config::timeout::TimeoutConfig;
 use aws_config::{BehaviorVersion, Region, SdkConfig};
 use aws_sdk_cloudformation::error::ProvideErrorMetadata;
 use aws_sdk_cloudformation::types::{Stack, StackStatus};
+use aws_sdk_dynamodb::types::AttributeValue;
 use aws_sdk_s3::config::{Credentials, SharedCredentialsProvider};
 use aws_smithy_http_client::{Builder, tls};
+use rowmill_core::model::ids::JobGuid;
 
 use crate::address::is_http;
 
@@ -188,6 +191,12 @@ where
     E: Error + Send + Sync + 'static,
 {
     move |error| CallFailed { action: action.into(), source: Box::new(error) }
+}
+
+/// The key of a job's row in the table of jobs.
+pub fn job_key(job_guid: JobGuid) -> HashMap<String, AttributeValue> {
+    let text = |text: String| AttributeValue::S(text);
+    HashMap::from([("jobId".to_owned(), text(job_guid.to_string())), ("row".to_owned(), text("job".to_owned()))])
 }
 
 #[cfg(test)]

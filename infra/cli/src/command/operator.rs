@@ -1,6 +1,5 @@
 //! Cancelling as an operator of a stack: the functions are invoked with the operator's credentials, for the owner of the job.
 
-use aws_sdk_dynamodb::types::AttributeValue;
 use rowmill_api::problem::ProblemCode;
 use rowmill_core::model::ids::{JobGuid, Owner};
 use rowmill_core::model::job::states::Status;
@@ -9,7 +8,7 @@ use super::CommandError;
 use super::connection::FunctionsArgs;
 use super::jobs::newest;
 use crate::api::{ApiClient, Job, JobFilter};
-use crate::aws::failed;
+use crate::aws::{failed, job_key};
 use crate::gateway::Gateway;
 
 pub(super) struct Operator {
@@ -28,9 +27,8 @@ impl Operator {
 
     /// Cancels a job of whatever owner.
     pub async fn cancel(&self, job_guid: JobGuid) -> Result<Job, CommandError> {
-        let text = |text: &str| AttributeValue::S(text.to_owned());
         let request = self.dynamodb.get_item().table_name(&self.jobs_table).consistent_read(true);
-        let request = request.key("jobId", text(&job_guid.to_string())).key("row", text("job"));
+        let request = request.set_key(Some(job_key(job_guid)));
         let request = request.projection_expression("#owner").expression_attribute_names("#owner", "owner");
         let row = request.send().await.map_err(failed(format!("read the job {job_guid}")))?.item;
         let owner = row.and_then(|row| Some(Owner(row.get("owner")?.as_s().ok()?.clone())));

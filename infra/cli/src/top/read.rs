@@ -14,7 +14,7 @@ use tokio::time::timeout;
 
 use super::{ActiveJob, Counted, JOBS_SHOWN, Queue, Snapshot, metrics};
 use crate::api::ApiClient;
-use crate::aws::{Aws, CallFailed, failed};
+use crate::aws::{Aws, CallFailed, failed, job_key};
 use crate::gateway::Gateway;
 
 /// Interval of the requests to CloudWatch: its metrics have a value a minute, and each value that is read costs.
@@ -114,11 +114,8 @@ impl Reader {
         if guids.is_empty() {
             return Ok(HashMap::new());
         }
-        let text = |text: String| AttributeValue::S(text);
-        let key = |guid: &JobGuid| {
-            HashMap::from([("jobId".to_owned(), text(guid.to_string())), ("row".to_owned(), text("job".to_owned()))])
-        };
-        let keys = KeysAndAttributes::builder().set_keys(Some(guids.iter().map(key).collect()));
+        let keys = guids.iter().copied().map(job_key).collect();
+        let keys = KeysAndAttributes::builder().set_keys(Some(keys));
         let keys = keys.projection_expression("jobId, #owner").expression_attribute_names("#owner", "owner").build();
         let keys = keys.map_err(failed("read the active jobs"))?;
         let request = self.aws.dynamodb.batch_get_item().request_items(&self.jobs_table, keys);
