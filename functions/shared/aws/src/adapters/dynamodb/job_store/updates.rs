@@ -33,8 +33,7 @@ impl Updates for DynamoDbJobStore {
             return self.update_with_slots(seen, next, ahead).await;
         }
         let share = self.share(Usage::of_row_writes(1) + ahead);
-        // The SDK sends a request again whose reply it has not got: its condition fails then, but the token is in the row.
-        let (place, token) = (format!("write{}", seen.revision % WRITES_KEPT), text(fastrand::u64(..)));
+        let (place, token) = token_after(seen);
         let mut difference = Difference::between(DOING, seen, next)?;
         difference.set(&place, token.clone());
         let (change, mut values) = difference.written(share);
@@ -63,7 +62,7 @@ impl DynamoDbJobStore {
         let row = self.row(DOING, seen.job_guid, JOB_ROW).await?.ok_or(PortError::NotFound)?;
         let (mut shards, ceilings) = (Shards::of_row(&row), ceilings_of_row(&row));
         let share = self.share(Usage::of_transaction(3) + ahead);
-        let (place, token) = (format!("write{}", seen.revision % WRITES_KEPT), text(fastrand::u64(..)));
+        let (place, token) = token_after(seen);
         let mut backoff = Backoff::while_a_client_waits();
         for tries in 1..=TRIES {
             let mut difference = Difference::between(DOING, seen, next)?;
@@ -120,6 +119,12 @@ impl DynamoDbJobStore {
         let row = RowUpdate { table: &self.jobs_table, key, change: &change, condition: AS_SEEN };
         Ok([row.with(DOING, values)?].into_iter().chain(slots.into_iter().skip(1)).collect())
     }
+}
+
+/// The attribute and the token by which the write after `seen` is recognised. The SDK sends a request again whose reply it has
+/// not got: its condition fails then, but the token is in the row.
+fn token_after(seen: &Job) -> (String, AttributeValue) {
+    (format!("write{}", seen.revision % WRITES_KEPT), text(fastrand::u64(..)))
 }
 
 /// The difference of two rows, as parts of an update expression. Attributes that are in neither of them stay as they
