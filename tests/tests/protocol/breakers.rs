@@ -78,6 +78,18 @@ async fn fail_queued(world: &World) -> usize {
     given_back
 }
 
+/// Two jobs whose target is down. The breaker has paused both, and one of them probes: it comes last.
+async fn probing() -> (World, Mail, [JobGuid; 2], JobGuid) {
+    let (world, mail) = world();
+    let jobs = [job(&world).await, job(&world).await];
+    mail.goes(true);
+    fail_queued(&world).await;
+    world.clock.advance(PROBE);
+    world.sweep().await;
+    let first = probes(&world).expect("a job probes");
+    (world, mail, jobs, first)
+}
+
 async fn status(world: &World, job: JobGuid) -> Status {
     world.jobs.job(job).await.unwrap().status()
 }
@@ -227,13 +239,7 @@ async fn a_crash_at_any_call_of_the_sweep_that_probes_or_resumes_loses_nothing()
 #[tokio::test]
 async fn another_job_takes_the_probe_over_from_one_that_is_cancelled_paused_by_its_owner_or_unreadable() {
     for case in 0..3 {
-        let (world, mail) = world();
-        let jobs = [job(&world).await, job(&world).await];
-        mail.goes(true);
-        fail_queued(&world).await;
-        world.clock.advance(PROBE);
-        world.sweep().await;
-        let first = probes(&world).expect("a job probes");
+        let (world, mail, jobs, first) = probing().await;
         world.splits.take();
         match case {
             0 => drop(world.pause(first).await),
@@ -251,13 +257,7 @@ async fn another_job_takes_the_probe_over_from_one_that_is_cancelled_paused_by_i
 
 #[tokio::test]
 async fn a_job_that_waits_for_a_slot_holds_up_no_probe() {
-    let (world, mail) = world();
-    let jobs = [job(&world).await, job(&world).await];
-    mail.goes(true);
-    fail_queued(&world).await;
-    world.clock.advance(PROBE);
-    world.sweep().await;
-    let first = probes(&world).expect("a job probes");
+    let (world, _, jobs, first) = probing().await;
     let now = world.clock.now();
     let waits = |job: &Job| {
         let paused = job.pause(now)?;
