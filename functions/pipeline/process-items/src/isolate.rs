@@ -32,7 +32,8 @@ pub(crate) async fn run(chunk: &mut OpenChunk<'_>, run: &ChunkRun<'_>) -> Result
         }
         let mut batch = next(chunk, run);
         let items = u32::try_from(batch.len()).unwrap_or(u32::MAX);
-        // Until the invocation has certainly ended: the margin follows the time limit, and the clock of another one may be ahead.
+        // Until the invocation has certainly ended: the margin follows the time limit, and the clock of another one may be
+        // ahead.
         let until = run.time_limit + run.limits.margin * 2;
         let deaths = chunk.suspects().map_or(0, |suspects| suspects.deaths);
         if let Some(left) = chunk.note(Some(InFlight { until, deaths, items })).await? {

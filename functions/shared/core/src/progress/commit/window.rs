@@ -1,10 +1,11 @@
 //! The window: bounds the chunks of a job that have messages at once.
 //!
-//! With `maxConcurrency` W, chunk n may start once chunks n − W, n − 2W and so on are committed: so of the chunks with the same
-//! number modulo W one has a message. Unless W has changed, they are committed in their order, and n − W is the last. Any other job may have so many *tallies ahead*
-//! as its row says: the chunks of tally n are sent once the tally that many places before it is half done. So the messages of
-//! a big job never fill a queue, and a small job behind it waits for a few tallies, not for a whole file. Half, because a few
-//! chunks that are slow, or fail again and again, then hold up no other one.
+//! With `maxConcurrency` W, chunk n may start once chunks n − W, n − 2W and so on are committed: so of the chunks with the
+//! same number modulo W one has a message. Unless W has changed, they are committed in their order, and n − W is the last.
+//!
+//! Any other job may have so many *tallies ahead* as its row says: the chunks of tally n are sent once the tally that many
+//! places before it is half done. So the messages of a big job never fill a queue, and a small job behind it waits for a few
+//! tallies, not for a whole file. Half, because a few chunks that are slow, or fail again and again, then hold up no other.
 //!
 //! In both chains a splitter and a committer may miss each other, so each writes first and reads then. The splitter counts
 //! the tally, then looks at the chunk or tally before. The committer commits, then looks whether the next tally is counted.
