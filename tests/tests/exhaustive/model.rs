@@ -198,7 +198,9 @@ impl Model for Protocol {
                     (true, true) => {}
                     (false, _) => budget.early_sweeps -= 1,
                 }
-                let message = Message { attempt: next.rows.job.attempt, work: Work::Split, again: false, old: false };
+                // What it sends has `pauses` as it reads them here: it is dropped once the job is resumed.
+                let (attempt, old) = (next.rows.job.attempt, next.rows.job.status == Status::Paused);
+                let message = Message { attempt, work: Work::Split, again: false, old };
                 let step = self.programs.begin_sweep(&next)?;
                 *next.task_mut(Who::Sweeper) = Some(Task { step, ..Task::begin(message, Hold::None) });
             }
