@@ -72,6 +72,9 @@ fn a_job_is_paused_and_resumed_on_the_page() {
         tab.press("Pause").await;
         tab.job_is("paused").await;
         tab.press("Change limits").await;
+        // A fast machine comes here within a second.
+        let created_at = stack.job(&job).await["createdAt"].clone();
+        tab.until(&format!("Date.now() > Date.parse({created_at}) + 1000")).await;
         tab.write("Deadline in seconds", "1").await;
         tab.press("Apply").await;
         tab.sees("this deadline has passed").await;
