@@ -21,8 +21,8 @@ pub fn completion_message(job_guid: JobGuid) -> CompletionMessage {
     CompletionMessage { job_guid, attempt: 1, composing: None, owner: owner() }
 }
 
-/// The chunk messages of a job over this CSV file with a header line. Chunks are a pure function of the file, so these are
-/// the same messages that `split-job` sent.
+/// The chunk messages of a job over this CSV file with a header line. Chunks are a pure function of the file, so these
+/// are the same messages that `split-job` sent.
 ///
 /// # Panics
 /// If the file has no header line, or an unclosed quote.

@@ -1,5 +1,5 @@
-//! Crashes on purpose: ports that act at a planned call as if the process died before or after it, or was frozen before it
-//! while other processes continued. They can also fail at that call alone.
+//! Crashes on purpose: ports that act at a planned call as if the process died before or after it, or was frozen before
+//! it while other processes continued. They can also fail at that call alone.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -37,8 +37,8 @@ pub enum Death {
     After,
 }
 
-/// Carries out a scenario again and again. It plans a death at this call, first before the call takes effect, then after, and
-/// returns whether that happened. Returns how often it did.
+/// Carries out a scenario again and again. It plans a death at this call, first before the call takes effect, then
+/// after, and returns whether that happened. Returns how often it did.
 pub async fn at_every_call(mut scenario: impl AsyncFnMut(u64, Death) -> bool) -> u64 {
     /// Says at which call a scenario has failed.
     struct At(u64, Death);

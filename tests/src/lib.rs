@@ -2,7 +2,8 @@
 //!
 //! # Layers
 //!
-//! Each layer checks what the one before cannot. Start at the top: the upper layers are faster and name the cause better.
+//! Each layer checks what the one before cannot. Start at the top: the upper layers are faster and name the cause
+//! better.
 //!
 //! | layer | where | what it checks |
 //! |---|---|---|
@@ -19,8 +20,9 @@
 //! | chaos | `tests/chaos` | the local stack with killed processes, failing AWS calls ([`fault_proxy`]) and repeated messages ([`copies`]) |
 //! | template | `tests/template` | `template.yaml` has the permissions, limits and alarms that the code needs |
 //!
-//! The protocol and simulation tests build the use cases from ports and limits in one place, [`use_cases`].
-//! [`files`] makes input files. [`served`] answers requests of the SDK. [`oracle`] counts their rows with the `csv` crate, independently of Rowmill's own reader.
+//! The protocol and simulation tests build the use cases from ports and limits in one place, [`use_cases`]. [`files`]
+//! makes input files. [`served`] answers requests of the SDK. [`oracle`] counts their rows with the `csv` crate,
+//! independently of Rowmill's own reader.
 //!
 //! # A failing seed
 //!
@@ -32,14 +34,14 @@
 //! ```
 //!
 //! 1. Read the last line first. It names the job or chunk and the numbers that disagree.
-//! 2. Go back through the trace to the last line that mentions this job or chunk. A line holds its number, the simulated
-//!    time, the task (`#12` is one invocation of a function) and the port call with its answer. Faults stand out in capital
-//!    letters: `DIES`, `REPLY LOST`, `TIMES OUT`, `ZOMBIE`.
+//! 2. Go back through the trace to the last line that mentions this job or chunk. A line holds its number, the
+//!    simulated time, the task (`#12` is one invocation of a function) and the port call with its answer. Faults stand
+//!    out in capital letters: `DIES`, `REPLY LOST`, `TIMES OUT`, `ZOMBIE`.
 //! 3. Follow one task by its number to see what the function knew when it made the call.
 //! 4. The check that failed is in one of `invariants.rs`, `checks.rs`, `ending.rs` and the files `*_checks.rs` in
 //!    `tests/src/simulation`; search them for the words of the message.
-//! 5. Reproduce the cause in `tests/protocol`, which can crash at a given call ([`faults::Faults::plan`]) or let another
-//!    run overtake ([`faults::Faults::freeze`]). Fix it there, then run the seed again.
+//! 5. Reproduce the cause in `tests/protocol`, which can crash at a given call ([`faults::Faults::plan`]) or let
+//!    another run overtake ([`faults::Faults::freeze`]). Fix it there, then run the seed again.
 //!
 //! A trace shows its last 4,000 lines. A fix usually changes what later seeds do, so run many of them:
 //! `cargo run --bin simulate -- --seeds 100000`. `ROWMILL_SEEDS` sets the number of seeds of the test itself.

@@ -60,7 +60,8 @@ impl Default for Limits {
         };
         Self {
             uploads: UploadLimits { direct_max_bytes: 100 << 20, ..UploadLimits::default() },
-            // No chunk grows: each has the size that the test wants. One worker asks for one tally, so the minimum counts.
+            // No chunk grows: each has the size that the test wants. One worker asks for one tally, so the minimum
+            // counts.
             create: CreateLimits {
                 fast_factor: 1,
                 workers: 1,

@@ -93,8 +93,8 @@ fn a_seed_determines_the_whole_run() {
     }
 }
 
-/// The faults that can be built into the simulation, each with words of what a seed finds. The mutations of the code itself
-/// are in [`acceptance::mutations`]; they need a build of their own.
+/// The faults that can be built into the simulation, each with words of what a seed finds. The mutations of the code
+/// itself are in [`acceptance::mutations`]; they need a build of their own.
 const FAULTS: [(Broken, &str); 22] = [
     (Broken::CommitWithoutCondition, ""),
     (Broken::JointCommitLooksAtOneMark, ""),

@@ -41,8 +41,8 @@ pub(crate) fn innermost(error: &(dyn Error + 'static)) -> String {
 
 /// Replaces characters that control the terminal or reorder its text by a visible escape.
 ///
-/// Rows of a file and texts of a server are untrusted. `ESC [ 2 J` in a row must not clear the screen, and a right-to-left
-/// override must not make `txt.exe` look like `exe.txt`.
+/// Rows of a file and texts of a server are untrusted. `ESC [ 2 J` in a row must not clear the screen, and a
+/// right-to-left override must not make `txt.exe` look like `exe.txt`.
 pub fn escape_controls(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for c in text.chars() {
@@ -98,7 +98,8 @@ pub fn table(rows: &[Vec<String>], right: &[usize]) -> String {
     text
 }
 
-/// Rows whose columns fit into `width` columns of the terminal, as [`table`] writes them, and how many columns were left out.
+/// Rows whose columns fit into `width` columns of the terminal, as [`table`] writes them, and how many columns were
+/// left out.
 ///
 /// The widest of the columns from `first` on are cut, all to the same width, and none below `NARROWEST`. If that is not
 /// enough, the last columns are left out.

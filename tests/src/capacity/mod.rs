@@ -1,9 +1,9 @@
 //! A model of a job on AWS: how long it takes there, and what limits it.
 //!
-//! The emulator has none of the limits of AWS, so no measurement on it shows which of them a big job meets first. The model
-//! follows a job through the splitter, the queue, the workers and the commits as discrete events, with AWS's published
-//! limits ([`SOURCES`]) and assumed times ([`TIMES`](limits::TIMES)). It is an estimate, and nothing in it was measured on AWS. The same
-//! scenario always gives the same result.
+//! The emulator has none of the limits of AWS, so no measurement on it shows which of them a big job meets first. The
+//! model follows a job through the splitter, the queue, the workers and the commits as discrete events, with AWS's
+//! published limits ([`SOURCES`]) and assumed times ([`TIMES`](limits::TIMES)). It is an estimate, and nothing in it
+//! was measured on AWS. The same scenario always gives the same result.
 
 mod event;
 pub mod limits;

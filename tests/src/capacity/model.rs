@@ -297,7 +297,8 @@ impl<'a> Model<'a> {
         self.job_writes.take(now, 2.0 * chunks as f64);
     }
 
-    /// The chunks of an invocation that are on the same tally share commits. The worker is free when the last is written.
+    /// The chunks of an invocation that are on the same tally share commits. The worker is free when the last is
+    /// written.
     fn commit(&mut self, chunks: Chunks) {
         let (mut free, mut commits) = (self.now, Vec::new());
         for (tally, mut left) in chunks {

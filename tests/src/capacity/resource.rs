@@ -33,7 +33,8 @@ impl Resource {
         Self { name, rate, free_at: 0.0, granted: 0.0, waited: 0.0, growth: None }
     }
 
-    /// So many units a second at first; each period in which at least half of them are used doubles the rate, up to `most`.
+    /// So many units a second at first; each period in which at least half of them are used doubles the rate, up to
+    /// `most`.
     pub const fn growing(name: &'static str, rate: f64, every: f64, most: f64) -> Self {
         let growth = Growth { every, most, since: (0.0, 0.0), could_before: 0.0 };
         Self { growth: Some(growth), ..Self::new(name, rate) }

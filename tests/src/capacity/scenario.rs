@@ -118,7 +118,8 @@ impl Scenario {
         (self.workers * self.chunks_per_invocation * AHEAD).div_ceil(CHUNKS_PER_TALLY).max(2)
     }
 
-    /// Seconds that the chunks of an invocation take, but for what is limited: they share its processor, and wait side by side.
+    /// Seconds that the chunks of an invocation take, but for what is limited: they share its processor, and wait side
+    /// by side.
     pub(super) fn processing(&self, items: &[u64]) -> f64 {
         let all: u64 = items.iter().sum();
         let longest = items.iter().copied().max().unwrap_or_default();

@@ -1,8 +1,8 @@
 //! Fuzzing of the decoders by mutation.
 //!
-//! A seed decides everything: the decoder, the file of the corpus that is mutated, and the mutations (`mutate`). Each input
-//! must end in text or an error ([`check`]): without a panic in Rowmill's own code, without an unbounded amount of memory or
-//! time, and with the records that other libraries find. An input that breaks this is saved in the corpus
+//! A seed decides everything: the decoder, the file of the corpus that is mutated, and the mutations (`mutate`). Each
+//! input must end in text or an error ([`check`]): without a panic in Rowmill's own code, without an unbounded amount
+//! of memory or time, and with the records that other libraries find. An input that breaks this is saved in the corpus
 //! (`tests/data/fuzz`), which a test replays.
 //!
 //! The command is `cargo run --bin fuzz -- --help`.

@@ -48,7 +48,8 @@ const INPUT_MAX_BYTES: usize = 256 * 1024;
 
 /// A file with a few mutations, so that it is still near to a good one.
 pub fn mutated(rng: &mut fastrand::Rng, decoder: Decoder, base: &[u8], other: &[u8]) -> Vec<u8> {
-    // Most damaged archives and compressed texts end at a checksum. So often the content is mutated before it is packed.
+    // Most damaged archives and compressed texts end at a checksum. So often the content is mutated before it is
+    // packed.
     let inner = match decoder {
         Decoder::Xlsx if rng.u8(..4) > 0 => mutated_archive(rng, base),
         Decoder::Gzip if rng.bool() => Some(mutated_gzip(rng, base)),

@@ -97,7 +97,8 @@ pub async fn accepted(request: ApiRequest) -> Value {
     shown
 }
 
-/// Sends a request that must be refused like this, as RFC 9457 says; the problem, and after how many seconds to come back.
+/// Sends a request that must be refused like this, as RFC 9457 says; the problem, and after how many seconds to come
+/// back.
 pub async fn refused(request: ApiRequest, status: StatusCode, code: &str) -> (Value, Option<u64>) {
     let answer = request.send().await;
     let text = String::from_utf8_lossy(&answer.body);

@@ -14,7 +14,8 @@ impl LocalStack {
 
     /// Number of taken slots in a scope: `system`, `owner#local`, `type#import`.
     pub async fn active(&self, scope: &str) -> i64 {
-        // A counter may be spread over rows: `system`, `system#1`, … Read at one moment, because jobs begin and end meanwhile.
+        // A counter may be spread over rows: `system`, `system#1`, … Read at one moment, because jobs begin and end
+        // meanwhile.
         let scopes = std::iter::once(scope.to_owned()).chain((1..16).map(|shard| format!("{scope}#{shard}")));
         let gets = scopes.map(|scope| {
             let get = Get::builder().table_name(self.output("AdmissionTable")).key("scope", AttributeValue::S(scope));

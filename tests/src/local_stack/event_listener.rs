@@ -45,7 +45,8 @@ impl LocalStack {
 }
 
 impl EventListener<'_> {
-    /// The events of a job by their names, when so many different ones have been heard. Each may have come more than once.
+    /// The events of a job by their names, when so many different ones have been heard. Each may have come more than
+    /// once.
     pub async fn heard(&self, job: &str, count: usize) -> BTreeMap<String, Value> {
         let started = Instant::now();
         loop {

@@ -42,8 +42,8 @@ impl LocalStack {
         assert_eq!(answer.function_error, None);
     }
 
-    /// A live connection of the only owner. A refused one is tried again with another ticket, as every client does: a busy
-    /// stack may be slow.
+    /// A live connection of the only owner. A refused one is tried again with another ticket, as every client does: a
+    /// busy stack may be slow.
     pub async fn live(&self) -> LiveClient {
         let started = Instant::now();
         loop {

@@ -67,8 +67,8 @@ impl LocalStack {
         }
     }
 
-    /// Takes a message of this job out of a queue, when there is one. Messages of other jobs are lost: that of a job which
-    /// was cancelled before a function received it may still be there.
+    /// Takes a message of this job out of a queue, when there is one. Messages of other jobs are lost: that of a job
+    /// which was cancelled before a function received it may still be there.
     pub async fn take_of(&self, queue: &str, job: &str) -> Value {
         loop {
             let message = self.take(queue).await;
@@ -78,8 +78,8 @@ impl LocalStack {
         }
     }
 
-    /// Takes the message of a chunk, its number counted from 0, out of a queue when it is there. Other messages are lost: the
-    /// sweep, which also runs by its schedule, may have sent the chunks before it again.
+    /// Takes the message of a chunk, its number counted from 0, out of a queue when it is there. Other messages are
+    /// lost: the sweep, which also runs by its schedule, may have sent the chunks before it again.
     pub async fn take_chunk(&self, queue: &str, job: &str, index: u64) -> Value {
         loop {
             let message = self.take_of(queue, job).await;

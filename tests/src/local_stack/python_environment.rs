@@ -5,8 +5,8 @@ use std::process::Stdio;
 
 use tokio::process::Command;
 
-/// The folder with the programs of a virtual environment. Installs these requirements into it, if they are not there in the
-/// pinned versions.
+/// The folder with the programs of a virtual environment. Installs these requirements into it, if they are not there in
+/// the pinned versions.
 ///
 /// # Panics
 /// With the output of the installation, if it fails.

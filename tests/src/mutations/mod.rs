@@ -1,8 +1,8 @@
 //! Mutations of the protocol: which test or seed notices that a condition is missing.
 //!
 //! [`all`] reads the list. [`switched`] builds every mutation into the sources at once, each as a choice that the
-//! environment makes at run time: so a copy of the repository is compiled once, not once for each mutation. The code that
-//! is deployed has no such choice. On the command line, `cargo run --bin mutations -- --help`.
+//! environment makes at run time: so a copy of the repository is compiled once, not once for each mutation. The code
+//! that is deployed has no such choice. On the command line, `cargo run --bin mutations -- --help`.
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -64,7 +64,8 @@ pub enum Broken {
     SlotsReturnedTwice,
 }
 
-/// The row as an invocation of `process-items` takes it that lacks one of its checks. `shared` if it has other jobs too.
+/// The row as an invocation of `process-items` takes it that lacks one of its checks. `shared` if it has other jobs
+/// too.
 pub(super) fn unchecked(broken: Broken, attempt: u32, shared: bool, row: Job) -> Job {
     match broken {
         // The messages that it takes are from before the pause.

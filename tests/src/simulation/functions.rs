@@ -260,8 +260,8 @@ impl Run {
         });
     }
 
-    /// Receives further chunks from the queue of this one, as many as an invocation takes. Those of a job are of one attempt, as
-    /// the checks of an invocation are by job.
+    /// Receives further chunks from the queue of this one, as many as an invocation takes. Those of a job are of one
+    /// attempt, as the checks of an invocation are by job.
     fn receive_with(&mut self, first: &Delivery) -> Vec<(Delivery, ChunkMessage)> {
         let (now, most) = (self.world.hub.now(), self.plan.chunks_per_invocation);
         let mut others: Vec<(Delivery, ChunkMessage)> = Vec::new();

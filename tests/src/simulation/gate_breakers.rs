@@ -81,8 +81,8 @@ impl Invariants {
         self.known().saw_open.insert(task);
     }
 
-    /// An invocation of `process-items` gives its message back. If its items still fail, it must not have seen that the breaker is
-    /// open: then its deliveries would be used up by the outage, and its rows would fail.
+    /// An invocation of `process-items` gives its message back. If its items still fail, it must not have seen that the
+    /// breaker is open: then its deliveries would be used up by the outage, and its rows would fail.
     pub fn may_give_back(&self, task: u64, job: JobGuid, why: &str, at: Timestamp) -> Checked {
         let saw_open = self.known().saw_open.remove(&task);
         ensure(!saw_open || !why.contains("items still fail"), || {

@@ -1,8 +1,8 @@
 //! The state that all gates of a world share with the scheduler: the suspended calls, the sleepers and the time.
 //!
-//! A task continues only when the adversary gives one of its calls a [`Verdict`], or when the clock reaches the time until
-//! which it sleeps. The scheduler alone moves the clock. So a run is a sequence of decisions, and the same decisions make
-//! the same run.
+//! A task continues only when the adversary gives one of its calls a [`Verdict`], or when the clock reaches the time
+//! until which it sleeps. The scheduler alone moves the clock. So a run is a sequence of decisions, and the same
+//! decisions make the same run.
 
 use std::collections::BTreeMap;
 use std::fmt;

@@ -126,8 +126,8 @@ impl Invariants {
         known.on_lanes.insert(task, None);
     }
 
-    /// An invocation begins or ends an item. It may begin one only if its job was neither paused nor past before, and if a
-    /// lane of its type is free. An isolated chunk never has two items in processing at once.
+    /// An invocation begins or ends an item. It may begin one only if its job was neither paused nor past before, and
+    /// if a lane of its type is free. An isolated chunk never has two items in processing at once.
     pub fn at_item(&self, task: u64, job: JobGuid, begins: bool) -> Checked {
         if begins {
             self.may_begin(task, job)?;
@@ -188,8 +188,8 @@ impl Invariants {
         }
     }
 
-    /// The slots taken equal those that the active jobs have, and no ceiling is exceeded. A paused job may have given those of its
-    /// type and of the system back.
+    /// The slots taken equal those that the active jobs have, and no ceiling is exceeded. A paused job may have given
+    /// those of its type and of the system back.
     pub fn slots(&self) -> Checked {
         let mut active: BTreeMap<String, i64> = BTreeMap::new();
         let jobs = self.store.every_job();

@@ -7,8 +7,8 @@ use super::checks::{Checked, ensure, now};
 use super::invariants::Invariants;
 
 impl Invariants {
-    /// An invocation begins an item: from now on until its end it takes one of the lanes of its job type. A zombie takes none:
-    /// on Lambda the process of an invocation that has timed out is killed, so none goes on.
+    /// An invocation begins an item: from now on until its end it takes one of the lanes of its job type. A zombie
+    /// takes none: on Lambda the process of an invocation that has timed out is killed, so none goes on.
     pub fn takes_lane(&self, task: u64, job: JobGuid) -> Checked {
         let row = now(self.store.job(job)).map_err(|error| error.to_string())?;
         let Some(lanes) = self.type_limits.of(&row.job_type).concurrency else { return Ok(()) };

@@ -7,8 +7,8 @@
 //! ([`oracle`], [`invariants`]). When the adversary has spent its budget, the loop only delivers, and every job must
 //! end ([`ending`]).
 //!
-//! A seed reproduces the whole run: [`fails`] runs it, and repeats it with a trace if it fails. [`first_failure`] runs many
-//! seeds on all cores; on the command line, `cargo run --bin simulate -- --help`.
+//! A seed reproduces the whole run: [`fails`] runs it, and repeats it with a trace if it fails. [`first_failure`] runs
+//! many seeds on all cores; on the command line, `cargo run --bin simulate -- --help`.
 
 pub mod adversary;
 pub mod batches;
@@ -137,7 +137,8 @@ fn explain(seed: u64, broken: Broken) -> Failure {
     Failure { seed, violation, trace: run.trace().text(LINES_SHOWN) }
 }
 
-/// Runs these seeds on all cores until one fails, and shows the progress, if it is given one. Returns the counts and the lowest seed known to fail.
+/// Runs these seeds on all cores until one fails, and shows the progress, if it is given one. Returns the counts and
+/// the lowest seed known to fail.
 pub fn first_failure(seeds: Range<u64>, broken: Broken, progress: Option<&Progress>) -> (Summary, Option<Failure>) {
     let next = AtomicU64::new(seeds.start);
     let end = AtomicU64::new(seeds.end);

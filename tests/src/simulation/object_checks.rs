@@ -14,7 +14,8 @@ use super::oracle::{JobRecord, Row, TallyRecord, rows_of_file, rows_of_redrive};
 use super::trace::{chunk_name, job_name};
 
 impl Invariants {
-    /// An object was put. A chunk index must fit the file and never change. A run output that a mark names must not change.
+    /// An object was put. A chunk index must fit the file and never change. A run output that a mark names must not
+    /// change.
     pub fn object_put(&self, key: &str, bytes: &[u8]) -> Checked {
         let parts: Vec<&str> = key.split('/').collect();
         let ["results", job, attempt, what, tally, ref rest @ ..] = parts[..] else { return Ok(()) };

@@ -23,11 +23,11 @@ pub struct JobAtDelivery {
     past: bool,
     /// The pause in which it began, by the job's number of pauses and resumes.
     paused: Option<u32>,
-    /// Whether each row that it has read was of a paused job or past its attempt. A chunk that is received with others may find
-    /// the job resumed.
+    /// Whether each row that it has read was of a paused job or past its attempt. A chunk that is received with others
+    /// may find the job resumed.
     read: Option<bool>,
-    /// Whether it has read that its attempt is past. Not known of an invocation with several chunks: another one may have read
-    /// it, while this one is within a batch.
+    /// Whether it has read that its attempt is past. Not known of an invocation with several chunks: another one may
+    /// have read it, while this one is within a batch.
     saw_past: Option<bool>,
 }
 
@@ -59,7 +59,8 @@ impl Invariants {
         }
     }
 
-    /// This invocation of `process-items` was given these chunks, of one job or of several. Those of a job are of one attempt.
+    /// This invocation of `process-items` was given these chunks, of one job or of several. Those of a job are of one
+    /// attempt.
     pub fn given<'a>(&self, task: u64, since: Timestamp, messages: impl Iterator<Item = &'a ChunkMessage>) {
         let mut jobs: BTreeMap<JobGuid, Vec<(ChunkAddress, u32)>> = BTreeMap::new();
         for message in messages {
@@ -74,8 +75,8 @@ impl Invariants {
         }
     }
 
-    /// A job may have been paused. If the caller stood still for long before its write, runs that began meanwhile outlive
-    /// the grace, which counts from the time that the pause names. The clock of the splitter may be ahead.
+    /// A job may have been paused. If the caller stood still for long before its write, runs that began meanwhile
+    /// outlive the grace, which counts from the time that the pause names. The clock of the splitter may be ahead.
     pub fn paused(&self, seen: &Job, next: &Job, at: Timestamp) {
         if let Some(paused_at) = next.paused_at.filter(|paused_at| seen.paused_at != Some(*paused_at)) {
             let is_late = at >= paused_at + GRACE.saturating_sub(TIMEOUT + SKEW_MAX);
@@ -101,7 +102,8 @@ impl Invariants {
         self.slots()
     }
 
-    /// The row of a job has changed: from now on this is its window. Chunks of the window before have no messages that count.
+    /// The row of a job has changed: from now on this is its window. Chunks of the window before have no messages that
+    /// count.
     pub fn widened(&self, seen: &Job, next: &Job) {
         if seen.max_concurrency == next.max_concurrency {
             return;
@@ -133,8 +135,8 @@ impl Invariants {
         })
     }
 
-    /// The attempt of the chunks of this job that this invocation of `process-items` was given, if it was given any, and
-    /// whether it was given chunks of other jobs too.
+    /// The attempt of the chunks of this job that this invocation of `process-items` was given, if it was given any,
+    /// and whether it was given chunks of other jobs too.
     pub fn delivered_attempt(&self, task: u64, job: JobGuid) -> Option<(u32, bool)> {
         let known = self.known();
         let attempt = known.deliveries.get(&(task, job))?.attempt;
@@ -155,8 +157,8 @@ impl Invariants {
         }
     }
 
-    /// An invocation begins an item: it did not begin after the end of its attempt, nor in the pause that still lasts, it has
-    /// read another row than such ones, and it has not read since that its attempt is past.
+    /// An invocation begins an item: it did not begin after the end of its attempt, nor in the pause that still lasts,
+    /// it has read another row than such ones, and it has not read since that its attempt is past.
     pub fn may_begin(&self, task: u64, job: JobGuid) -> Checked {
         let Some(delivery) = self.known().deliveries.get(&(task, job)).cloned() else { return Ok(()) };
         let row = now(self.store.job(job)).map_err(|error| error.to_string())?;
@@ -172,8 +174,8 @@ impl Invariants {
         })
     }
 
-    /// All missing chunks of a resumed job are noted as sent again: each of them has a message. Only the chunks of a tally
-    /// that the splitter sends, and those that wait for their turn in a window, need none.
+    /// All missing chunks of a resumed job are noted as sent again: each of them has a message. Only the chunks of a
+    /// tally that the splitter sends, and those that wait for their turn in a window, need none.
     pub fn all_resent(&self, job: JobGuid, queues: &Queues) -> Checked {
         let row = now(self.store.job(job)).map_err(|error| error.to_string())?;
         if row.resend_from.is_some() || row.is_paused() || row.is_stopped() || row.is_ended() {

@@ -1,6 +1,7 @@
 //! The queues with exactly the guarantees of SQS: each message is delivered at least once, in any order, until it is
-//! acknowledged. A message that was received too often moves to the dead-letter queue. A FIFO queue delivers the messages of a
-//! group in their order, the next one once the one before is neither queued nor in flight, and none twice at a time.
+//! acknowledged. A message that was received too often moves to the dead-letter queue. A FIFO queue delivers the
+//! messages of a group in their order, the next one once the one before is neither queued nor in flight, and none twice
+//! at a time.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -242,7 +243,8 @@ impl Queues {
         Some(Delivery { id, queue, body, receives, receipt })
     }
 
-    /// Hides a message in flight until this time. A FIFO queue refuses it once the message has been visible since its delivery.
+    /// Hides a message in flight until this time. A FIFO queue refuses it once the message has been visible since its
+    /// delivery.
     fn hide(&self, receipt: &str, now: Timestamp, until: Timestamp) -> Result<(), PortError> {
         let mut messages = self.messages();
         let held = |message: &&mut Envelope| {

@@ -67,8 +67,8 @@ impl Run {
                 let at = self.world.hub.now();
                 self.world.hub.check(self.world.invariants.may_give_back(task, job, why, at));
             }
-            // One failed call is an outage and must not count as a death of the current item. After two, the note that names
-            // this item may have stayed.
+            // One failed call is an outage and must not count as a death of the current item. After two, the note that
+            // names this item may have stayed.
             if !invocation.zombie && (failures > 1 || why.contains("took too long")) {
                 self.died_at(&chunks);
             }

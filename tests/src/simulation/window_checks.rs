@@ -1,5 +1,5 @@
-//! What must hold of tallies that wait for one another: a run that makes one half done does not end before it has sent the one
-//! that waits.
+//! What must hold of tallies that wait for one another: a run that makes one half done does not end before it has sent
+//! the one that waits.
 
 use rowmill_core::model::ids::JobGuid;
 use rowmill_core::model::tally::{ChunkAddress, Commit};
@@ -20,8 +20,8 @@ pub struct Owed {
 }
 
 impl Invariants {
-    /// This invocation has committed these chunks of a tally. If that made the tally half done, and the one that waits for it
-    /// was counted by then, the invocation must send the latter.
+    /// This invocation has committed these chunks of a tally. If that made the tally half done, and the one that waits
+    /// for it was counted by then, the invocation must send the latter.
     pub fn owes(&self, task: u64, job: JobGuid, commits: &[Commit]) -> Checked {
         let row = now(self.store.job(job)).map_err(|error| error.to_string())?;
         let mut known = self.known();
@@ -40,7 +40,8 @@ impl Invariants {
         Ok(())
     }
 
-    /// This invocation has succeeded: what it owed was sent, unless its job has been paused or stopped or has ended since.
+    /// This invocation has succeeded: what it owed was sent, unless its job has been paused or stopped or has ended
+    /// since.
     pub fn has_sent(&self, task: u64) -> Checked {
         let owed = self.known().owed.remove(&task).unwrap_or_default();
         owed.into_iter().try_for_each(|owed| self.was_sent(owed))

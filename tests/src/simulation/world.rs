@@ -171,7 +171,8 @@ fn every_priority() -> OwnerPriorities {
     OwnerPriorities::parse(r#"{"*": "high"}"#).expect("valid priorities")
 }
 
-/// The limits of a seed. Times are shorter and sizes smaller than in the deployed system, so that a short run meets them.
+/// The limits of a seed. Times are shorter and sizes smaller than in the deployed system, so that a short run meets
+/// them.
 fn limits(plan: &Plan, broken: Broken) -> Limits {
     let Plan { ceilings, breaker, .. } = *plan;
     let recovery = Recovery { stale: plan.stale };

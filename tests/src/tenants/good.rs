@@ -14,7 +14,8 @@ const ROWS: u64 = 10_000;
 const FAILED: u64 = ROWS / 1000;
 
 impl Tenant<'_> {
-    /// Runs a job: uploads its file, creates it, follows it to its end. Returns the job as it ended, and the time of all this.
+    /// Runs a job: uploads its file, creates it, follows it to its end. Returns the job as it ended, and the time of
+    /// all this.
     ///
     /// # Panics
     /// If the counts are not exactly right.

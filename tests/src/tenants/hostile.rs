@@ -37,8 +37,8 @@ pub(super) struct HostileRequest {
 }
 
 impl Tenant<'_> {
-    /// Sends an input and waits until the stack is done with it. Returns what came of it: a status and a code of each request, or
-    /// how its job ended.
+    /// Sends an input and waits until the stack is done with it. Returns what came of it: a status and a code of each
+    /// request, or how its job ended.
     ///
     /// # Panics
     /// If the answer is an error of the server.

@@ -74,7 +74,8 @@ fn memory_bombs() -> Vec<HostileInput> {
     ]
 }
 
-/// 230 MiB of rows without cells. Beside them stands enough noise to keep below the ratio at which a file is a bomb at once.
+/// 230 MiB of rows without cells. Beside them stands enough noise to keep below the ratio at which a file is a bomb at
+/// once.
 fn empty_rows() -> Vec<u8> {
     let mut random = fastrand::Rng::with_seed(7);
     let some = "<row/>".repeat(1400);

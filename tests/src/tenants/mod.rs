@@ -1,7 +1,7 @@
 //! Two tenants of one local stack: one sends every hostile input in turn, the other runs jobs of 10,000 rows.
 //!
-//! The good tenant also runs jobs alone, before the first and after each round of hostile inputs, so that both medians are
-//! measured on the same machine at the same time.
+//! The good tenant also runs jobs alone, before the first and after each round of hostile inputs, so that both medians
+//! are measured on the same machine at the same time.
 
 mod good;
 mod hostile;
@@ -38,7 +38,8 @@ struct Tenant<'a> {
 }
 
 impl SharedStack {
-    /// Brings the stack up, with its state and the issuer's programs in this folder, and with the quotas of the template.
+    /// Brings the stack up, with its state and the issuer's programs in this folder, and with the quotas of the
+    /// template.
     ///
     /// # Panics
     /// With the reason, if it does not come up.
@@ -62,11 +63,12 @@ impl SharedStack {
         Tenant { stack: &self.stack, token }
     }
 
-    /// Lets one tenant send whole rounds of hostile inputs for at least this time, at least one, while another one runs jobs.
+    /// Lets one tenant send whole rounds of hostile inputs for at least this time, at least one, while another one runs
+    /// jobs.
     ///
     /// # Panics
-    /// If a job of the good tenant does not end with exactly the right counts, or if a hostile input is answered by an error
-    /// of the server.
+    /// If a job of the good tenant does not end with exactly the right counts, or if a hostile input is answered by an
+    /// error of the server.
     pub async fn run(&self, time: Duration) -> Report {
         let (good, hostile) = (self.tenant("good", time).await, self.tenant("hostile", time).await);
         let mut report = Report::default();

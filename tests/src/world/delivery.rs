@@ -19,7 +19,8 @@ const MAX_RECEIVES: u32 = 3;
 /// Maximum age of a read job row in an invocation with many chunks.
 const WATCH_MAX_AGE: Duration = Duration::from_secs(2);
 
-/// The messages that [`World::queued`] takes off the queues. Chunks of the items, the isolate and the lanes queue are delivered alike.
+/// The messages that [`World::queued`] takes off the queues. Chunks of the items, the isolate and the lanes queue are
+/// delivered alike.
 struct Queued {
     splits: Vec<SplitMessage>,
     chunks: Vec<ChunkMessage>,
@@ -32,7 +33,8 @@ impl World {
         self.split_within(self.limits.split.lease()).await
     }
 
-    /// As [`split`](Self::split), with this much time. With less than the splitter's margin it hands over after a tally.
+    /// As [`split`](Self::split), with this much time. With less than the splitter's margin it hands over after a
+    /// tally.
     pub async fn split_within(&self, time: Duration) -> SplitEnd {
         let message = self.splits.take().remove(0);
         self.splitter.split(&message, self.deadline_in(time)).await.expect("in-memory ports do not fail")
@@ -123,8 +125,8 @@ impl World {
         }
     }
 
-    /// As [`run`](Self::run); an invocation of the splitter or the completer has this much time. If a process crashes, its
-    /// message is delivered again, after every lease and visibility timeout of the crashed process has run out.
+    /// As [`run`](Self::run); an invocation of the splitter or the completer has this much time. If a process crashes,
+    /// its message is delivered again, after every lease and visibility timeout of the crashed process has run out.
     pub async fn run_through_crashes(&self, time: Duration) {
         let mut redelivered = false;
         while let Some(queued) = self.queued() {
@@ -157,8 +159,8 @@ impl World {
         self.clock.advance(self.limits.split.lease() + self.limits.run.margin);
     }
 
-    /// As [`run`](Self::run); a chunk that fails three times becomes a dead letter, which is settled. Between two deliveries
-    /// every lease and visibility timeout of the run before runs out.
+    /// As [`run`](Self::run); a chunk that fails three times becomes a dead letter, which is settled. Between two
+    /// deliveries every lease and visibility timeout of the run before runs out.
     pub async fn run_with_dead_letters(&self) {
         let mut letters = 0;
         while let Some(queued) = self.queued() {

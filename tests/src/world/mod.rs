@@ -1,5 +1,5 @@
-//! All functions over in-memory ports: the whole pipeline in one process. The test holds the queues, and every port call of
-//! the functions behind the queues, of `redrive-job` and of `sweep` can crash ([`Faults`]).
+//! All functions over in-memory ports: the whole pipeline in one process. The test holds the queues, and every port
+//! call of the functions behind the queues, of `redrive-job` and of `sweep` can crash ([`Faults`]).
 
 mod delivery;
 mod doubles;

@@ -1,5 +1,6 @@
-//! Jobs that begin and end at the same time write the same counters in transactions. DynamoDB refuses a transaction that meets
-//! another one on an item. Here it does so, and time is virtual: what is measured is the backoff between the tries.
+//! Jobs that begin and end at the same time write the same counters in transactions. DynamoDB refuses a transaction
+//! that meets another one on an item. Here it does so, and time is virtual: what is measured is the backoff between the
+//! tries.
 
 use std::time::Duration;
 
@@ -69,8 +70,8 @@ impl World {
         self.store.complete(&completion).await.unwrap_or_else(|error| panic!("a completion is given up: {error:?}"));
     }
 
-    /// Has jobs end, so many at once, while others are created, all at once. Returns how many were created, and the longest
-    /// time that one of them took.
+    /// Has jobs end, so many at once, while others are created, all at once. Returns how many were created, and the
+    /// longest time that one of them took.
     async fn storm(&self, ending: &[Job], at_once: usize, new: &[NewJob]) -> (usize, Duration) {
         let created = join_all(new.iter().map(async |new| {
             let start = Instant::now();

@@ -47,8 +47,8 @@ impl Records for Viewed<'_> {
 
 #[tokio::test]
 async fn the_job_store_keeps_the_contract() {
-    // A server for each check: the checks use the same identifiers, and a server remembers a transaction's token even for
-    // other tables.
+    // A server for each check: the checks use the same identifiers, and a server remembers a transaction's token even
+    // for other tables.
     contract::job_store(async || Server::start().await.job_store().await).await;
 }
 

@@ -1,5 +1,5 @@
-//! A job whose chunks are committed faster than its partition key takes writes: the real use cases over the real store, on a
-//! DynamoDB that takes 1,000 writes a second of each key. Time is virtual.
+//! A job whose chunks are committed faster than its partition key takes writes: the real use cases over the real store,
+//! on a DynamoDB that takes 1,000 writes a second of each key. Time is virtual.
 
 use std::collections::VecDeque;
 use std::fmt::Write;

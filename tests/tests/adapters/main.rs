@@ -1,5 +1,5 @@
-//! The AWS adapters keep the contracts of their ports. The services run in process: DynamoDB is `dynoxide`, S3 is `s3s-fs`,
-//! and connectors stand in for SQS, EventBridge and Lambda.
+//! The AWS adapters keep the contracts of their ports. The services run in process: DynamoDB is `dynoxide`, S3 is
+//! `s3s-fs`, and connectors stand in for SQS, EventBridge and Lambda.
 
 mod contended_server;
 mod contention;

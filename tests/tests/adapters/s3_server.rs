@@ -1,5 +1,5 @@
-//! `s3s-fs` with features of S3 that it lacks: conditional reads by entity tag, writes of new objects only, rejection of wrong checksums, and the state
-//! of multipart uploads.
+//! `s3s-fs` with features of S3 that it lacks: conditional reads by entity tag, writes of new objects only, rejection
+//! of wrong checksums, and the state of multipart uploads.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Mutex;

@@ -1,5 +1,5 @@
-//! A throttled request is repeated as long as its invocation has time, and the time is virtual. Only then the message is given
-//! back.
+//! A throttled request is repeated as long as its invocation has time, and the time is virtual. Only then the message
+//! is given back.
 
 use std::time::Duration;
 

@@ -11,8 +11,8 @@ fn rows(count: usize) -> String {
     "id,name\n".to_owned() + &(0..count).map(|id| format!("{id},name {id}\n")).collect::<String>()
 }
 
-/// A job that lasts long enough to be seen, if its file has tens of thousands of rows: each row is written into a dataset of
-/// this name, one chunk after the other.
+/// A job that lasts long enough to be seen, if its file has tens of thousands of rows: each row is written into a
+/// dataset of this name, one chunk after the other.
 pub fn long_job(file: &str, dataset: &str) -> Value {
     let params = json!({ "dataset": dataset, "key": "id" });
     json!({ "jobType": "import", "fileGuid": file, "params": params, "maxConcurrency": 1 })

@@ -55,8 +55,8 @@ impl Programs {
         })
     }
 
-    /// The steps after a commit of this many chunks, repeated if a commit is found: send what waits for it, then close the
-    /// tally.
+    /// The steps after a commit of this many chunks, repeated if a commit is found: send what waits for it, then close
+    /// the tally.
     pub fn settle(&self, state: &State, message: Message, committed: Option<u8>) -> Step {
         let Message { attempt, work: Work::Chunk(chunk), .. } = message else { return Step::Acknowledge };
         let Some(tally) = state.rows.tally(attempt, self.address(chunk).0) else { return Step::Acknowledge };
@@ -107,7 +107,8 @@ impl Programs {
         }
     }
 
-    /// Also beyond chunks that are committed out of turn: any message may be the one whose run has committed the chunk and died.
+    /// Also beyond chunks that are committed out of turn: any message may be the one whose run has committed the chunk
+    /// and died.
     pub fn look_at_next(&self, state: &State, message: Message, closed: bool, again: bool) -> Step {
         let (Message { attempt, old, work: Work::Chunk(chunk), .. }, Some(width)) = (message, self.width_of(state))
         else {

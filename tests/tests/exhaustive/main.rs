@@ -15,14 +15,15 @@
 //! | `properties` | what must hold in every state |
 //!
 //! The model has no clock. An invocation may wait before any step for any time. A lease may expire at any time after
-//! its holder died (with [`Budget::zombies`], also before). A stopped job's grace may end at any time. A resend begins when
-//! the runs from before the pause have ended. The sweep runs when the job no longer moves (with [`Budget::early_sweeps`], also before).
+//! its holder died (with [`Budget::zombies`], also before). A stopped job's grace may end at any time. A resend begins
+//! when the runs from before the pause have ended. The sweep runs when the job no longer moves (with
+//! [`Budget::early_sweeps`], also before).
 //!
 //! The model leaves out items, objects and checkpoints (no condition of these writes reads them), dead letters, and the
 //! writes of other jobs.
 //!
-//! Every job ends: [`no_path_returns_to_an_earlier_state`] shows that no path returns to an earlier state, so every path
-//! reaches a state in which nothing moves. In that state the job must have ended, after at most one sweep per dead
+//! Every job ends: [`no_path_returns_to_an_earlier_state`] shows that no path returns to an earlier state, so every
+//! path reaches a state in which nothing moves. In that state the job must have ended, after at most one sweep per dead
 //! invocation and per lease that expired while its holder was alive.
 
 mod commits;

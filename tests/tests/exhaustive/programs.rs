@@ -105,8 +105,8 @@ impl Programs {
         if state.rows.job.has_other_width { self.other_width } else { self.width }
     }
 
-    /// Whether this chunk may be in flight. With `maxConcurrency` W, the chunks W, 2W, … places before must be accounted for;
-    /// with A tallies ahead, the tally A places before must be half done.
+    /// Whether this chunk may be in flight. With `maxConcurrency` W, the chunks W, 2W, … places before must be
+    /// accounted for; with A tallies ahead, the tally A places before must be half done.
     pub fn may_fly(&self, state: &State, attempt: usize, chunk: u8) -> bool {
         let looks_at = if self.rules == Rules::LookAtOneBefore { 1 } else { usize::MAX };
         let is_in_turn = |width: u8| {

@@ -27,8 +27,8 @@ impl Programs {
         begins && state.running().any(|(_, old)| old)
     }
 
-    /// Sends a chunk of a resumed job if it is missing, or folds its tally if that is closed. The strong reads belong to the
-    /// same step, because a chunk that is accounted for stays so.
+    /// Sends a chunk of a resumed job if it is missing, or folds its tally if that is closed. The strong reads belong
+    /// to the same step, because a chunk that is accounted for stays so.
     pub fn resend(&self, state: &mut State, attempt: usize, old: bool, resend: Resend) -> Step {
         let Resend { chunk, end, .. } = resend;
         if chunk >= end {

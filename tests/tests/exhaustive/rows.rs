@@ -334,8 +334,8 @@ impl Rows {
         self.shared -= 1;
     }
 
-    /// Condition: not ended, no `stop`. It ends a pause and a resend. A job that nobody has taken up ends at once, in one
-    /// transaction.
+    /// Condition: not ended, no `stop`. It ends a pause and a resend. A job that nobody has taken up ends at once, in
+    /// one transaction.
     pub fn stop(&mut self) {
         let is_untaken = self.job.status == Status::Waiting || self.job.paused_from_waiting;
         (self.job.held, self.job.resend_from) = (false, None);
@@ -362,7 +362,8 @@ impl Rows {
         (job.held, job.resend_from) = (true, None);
     }
 
-    /// Condition: paused. It takes its shared slots again. If there are none, it stays paused, which changes nothing here.
+    /// Condition: paused. It takes its shared slots again. If there are none, it stays paused, which changes nothing
+    /// here.
     pub fn resume(&mut self) {
         let job = &mut self.job;
         self.shared += u8::from(job.returned);
@@ -373,8 +374,8 @@ impl Rows {
         job.resend_from = Some(0);
     }
 
-    /// Condition: not ended, no `stop`. If chunks may have messages, it is a pause and a resume in one write. Returns whether it
-    /// is one.
+    /// Condition: not ended, no `stop`. If chunks may have messages, it is a pause and a resume in one write. Returns
+    /// whether it is one.
     pub fn change_width(&mut self) -> bool {
         let job = &mut self.job;
         job.has_other_width = true;
@@ -386,7 +387,8 @@ impl Rows {
         restarts
     }
 
-    /// Condition: `pausedAt` is there, `pauses` unchanged since it was read. A caller whose reply was lost finds its own note.
+    /// Condition: `pausedAt` is there, `pauses` unchanged since it was read. A caller whose reply was lost finds its
+    /// own note.
     pub fn begin_resend(&mut self, pauses: u8, repeats: bool) -> Write {
         let job = &mut self.job;
         if job.pauses != pauses || job.resend_from.is_none() || !(job.held || repeats) {
@@ -396,8 +398,8 @@ impl Rows {
         Write::Applied
     }
 
-    /// Condition: `pauses` and `resendFrom` unchanged since they were read. A caller whose reply was lost finds its own note; the
-    /// note of another run is not its own.
+    /// Condition: `pauses` and `resendFrom` unchanged since they were read. A caller whose reply was lost finds its own
+    /// note; the note of another run is not its own.
     pub fn note_resent(&mut self, pauses: u8, from: u8, next: Option<u8>, repeats: bool) -> Write {
         let job = &mut self.job;
         if (job.pauses, job.held) != (pauses, false) {

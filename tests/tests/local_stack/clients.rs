@@ -1,7 +1,8 @@
-//! Clients that foreign generators make from the OpenAPI document: nothing of it is dropped, the TypeScript compiles in strict
-//! mode, and a script with each client uploads a file, runs a job and reads its failed rows.
+//! Clients that foreign generators make from the OpenAPI document: nothing of it is dropped, the TypeScript compiles in
+//! strict mode, and a script with each client uploads a file, runs a job and reads its failed rows.
 //!
-//! The packages of npm need Node.js. Without it that test says that it is skipped; `ROWMILL_REQUIRE_NODE=1` makes this a failure.
+//! The packages of npm need Node.js. Without it that test says that it is skipped; `ROWMILL_REQUIRE_NODE=1` makes this
+//! a failure.
 
 use std::path::{Path, PathBuf};
 

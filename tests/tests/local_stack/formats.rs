@@ -1,4 +1,5 @@
-//! Files of every format: what other programs wrote comes to the same records, and hostile files end their own job only.
+//! Files of every format: what other programs wrote comes to the same records, and hostile files end their own job
+//! only.
 
 use acceptance::files::{self, gzip};
 use acceptance::local_stack::{LocalStack, answer, refused};

@@ -38,8 +38,9 @@ fn chunks_of_a_type_run_on_its_lanes_also_when_their_processes_are_killed() {
         let fourth = json!({ "jobType": "one-lane", "fileGuid": stack.upload("text/csv", files::plain_csv(1)).await });
         refused(stack.post("/api/jobs").json(&fourth), StatusCode::SERVICE_UNAVAILABLE, "job_type_full").await;
 
-        // All lanes are at work before a process is killed: a lane that was killed rests for a while, in which the others may
-        // come to their ends. Both types are at work when the processes are killed, and again when their chunks have come back.
+        // All lanes are at work before a process is killed: a lane that was killed rests for a while, in which the
+        // others may come to their ends. Both types are at work when the processes are killed, and again when their
+        // chunks have come back.
         until("some lanes are idle", async || service.most_at_once(three) >= 3).await;
         let mut calls = (0, 0);
         for _ in 0..2 {

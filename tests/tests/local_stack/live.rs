@@ -47,8 +47,8 @@ impl Watch {
     }
 }
 
-/// Watches a job up to the end of this attempt, on this connection or on others if it is lost. Returns its last state and
-/// whether `ended` said so.
+/// Watches a job up to the end of this attempt, on this connection or on others if it is lost. Returns its last state
+/// and whether `ended` said so.
 async fn watched_to_the_end(stack: &LocalStack, client: LiveClient, job: &str, attempt: u64) -> (Value, bool) {
     let (mut client, mut watch) = (client, Watch::default());
     client.subscribe(job).await;
@@ -131,8 +131,9 @@ async fn subscribed(stack: &LocalStack, job: &str) -> LiveClient {
     }
 }
 
-/// Waits until every closed connection has left the table, but for those of tests beside this one. On a busy machine the
-/// emulator loses events of closed connections, as API Gateway may. The next message to such a connection removes it.
+/// Waits until every closed connection has left the table, but for those of tests beside this one. On a busy machine
+/// the emulator loses events of closed connections, as API Gateway may. The next message to such a connection removes
+/// it.
 async fn no_watcher_is_left(stack: &LocalStack, job: &str) {
     let (started, mut pushed) = (Instant::now(), false);
     loop {

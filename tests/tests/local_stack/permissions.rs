@@ -1,5 +1,6 @@
 //! A stack under a key of the operator's, on which every message is lost, given up or late, every file vanishes, and a
-//! function loses a permission. Here the roles need what no other test of the local stack needs; see `docs/permissions.md`.
+//! function loses a permission. Here the roles need what no other test of the local stack needs; see
+//! `docs/permissions.md`.
 
 use std::fmt::Write as _;
 use std::path::Path;

@@ -1,4 +1,5 @@
-//! Jobs of high and low priority: each has queues and workers of its own, and survives what jobs of normal priority survive.
+//! Jobs of high and low priority: each has queues and workers of its own, and survives what jobs of normal priority
+//! survive.
 
 use acceptance::files;
 use acceptance::local_stack::LocalStack;

@@ -42,8 +42,8 @@ async fn schemathesis_finds_nothing() {
     assert!(succeeded, "Schemathesis has found something: see its output above");
 }
 
-/// The document as the stack serves it, except that its examples of requests name this upload. So they are carried out, and
-/// the requests that are made from them too.
+/// The document as the stack serves it, except that its examples of requests name this upload. So they are carried out,
+/// and the requests that are made from them too.
 async fn served_document(stack: &LocalStack, upload: &str) -> String {
     let (status, document) = answer(stack.get("/api/openapi.json")).await;
     assert_eq!(status, StatusCode::OK, "{document}");
@@ -52,7 +52,8 @@ async fn served_document(stack: &LocalStack, upload: &str) -> String {
     document.to_string().replace(example, upload)
 }
 
-/// The names of jobs that have ended, with failed rows and without, and of uploads that are stored and that are announced.
+/// The names of jobs that have ended, with failed rows and without, and of uploads that are stored and that are
+/// announced.
 async fn real_names(stack: &LocalStack) -> (Vec<String>, Vec<String>) {
     let schema = json!({ "properties": { "n": { "type": "integer" } } });
     let (mut jobs, mut uploads) = (Vec::new(), Vec::new());

@@ -18,8 +18,8 @@ use uuid::Uuid;
 
 use crate::chunks_of;
 
-/// The call that takes the job's lease while a completion's dead letter is settled. The calls before it are for the job,
-/// the letter and the totals.
+/// The call that takes the job's lease while a completion's dead letter is settled. The calls before it are for the
+/// job, the letter and the totals.
 const LEASE_CALL: u64 = 3;
 
 const LEASED_FOR: Duration = Duration::from_secs(100);

@@ -85,7 +85,8 @@ async fn a_file_with_title_rows_is_cut_and_redriven_by_the_rows_behind_its_heade
             params.as_object_mut().unwrap().extend(place.as_object().unwrap().clone());
             let job = world.create("import", file, params).await.unwrap().job_guid;
             let shown = world.run_and_show(job).await;
-            // The oracle reads the title in the first record as the header, so it counts the second title and the header.
+            // The oracle reads the title in the first record as the header, so it counts the second title and the
+            // header.
             assert_eq!((shown.item_count, shown.items_succeeded), (records - 2, 9), "{place}");
             assert_eq!(world.failed_rows(job).await, [3]);
             let rows = result(&world, job, "failed-rows.csv").await;
@@ -156,7 +157,8 @@ async fn the_unprocessed_rows_of_a_file_with_title_rows_can_be_run_with_the_same
 
 #[tokio::test]
 async fn text_of_any_charset_becomes_the_same_records_wherever_chunks_are_cut() {
-    // The second bytes of 表, ポ and 能 in Shift_JIS, and of many characters in GB18030, are a backslash, a bar, or digits.
+    // The second bytes of 表, ポ and 能 in Shift_JIS, and of many characters in GB18030, are a backslash, a bar, or
+    // digits.
     let texts = [
         ("shift_jis", "番号|名前\n1|表,ソ能\n2|\"ポ|\n大\"\n3|予定表\n"),
         ("gb18030", "编号,名称\n1,中国\n2,\"上海\n北京\"\n3,㐀😀\n"),

@@ -155,8 +155,8 @@ async fn a_chunk_that_takes_long_is_not_waited_for() {
     let (world, job, chunks) = split(5).await;
     world.process(&chunks[4], false).await;
     let jobs = world.jobs.clone();
-    // The calls are: the read of the job, of the first chunk's bytes, and of the tally, because the second chunk was delivered
-    // before. There it stands still until the first one is committed.
+    // The calls are: the read of the job, of the first chunk's bytes, and of the tally, because the second chunk was
+    // delivered before. There it stands still until the first one is committed.
     world.faults.freeze(2, async move {
         while jobs.tally(job, 1, 0).await.unwrap().done == 1 {
             tokio::task::yield_now().await;

@@ -1,4 +1,5 @@
-//! The slots that a job shares with others: a long pause gives them back, and a resume takes them again or waits for them.
+//! The slots that a job shares with others: a long pause gives them back, and a resume takes them again or waits for
+//! them.
 
 use std::time::Duration;
 

@@ -1,4 +1,5 @@
-//! Uploads that are not complete: what is stored of them, links to send the rest, and aborts that meet crashes and completions.
+//! Uploads that are not complete: what is stored of them, links to send the rest, and aborts that meet crashes and
+//! completions.
 
 use std::ops::Deref;
 use std::sync::Arc;

@@ -1,5 +1,5 @@
-//! `maxConcurrency`: a limit on the distinct chunks of a job in flight. Tallies ahead: a limit on its tallies. Every chunk is
-//! processed in the end.
+//! `maxConcurrency`: a limit on the distinct chunks of a job in flight. Tallies ahead: a limit on its tallies. Every
+//! chunk is processed in the end.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::time::Duration;
@@ -267,7 +267,8 @@ async fn a_run_of_a_waiting_tally_counts_although_the_job_is_stopped() {
     let (world, job) = ahead(1, 70).await;
     let sent = world.chunks.take();
     world.process_all(&sent[..31]).await;
-    // The splitter, a resume or the sweep has sent a chunk of the next tally, and its run is at work when the job is stopped.
+    // The splitter, a resume or the sweep has sent a chunk of the next tally, and its run is at work when the job is
+    // stopped.
     let at_work = chunk_messages(job, &files::plain_csv(70), 1).remove(64);
     world.cancel(job).await;
     world.process(&sent[31], false).await;

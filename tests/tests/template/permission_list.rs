@@ -1,4 +1,5 @@
-//! The permissions as documentation: every one was used by a test, or stands there with the reason why none can show it.
+//! The permissions as documentation: every one was used by a test, or stands there with the reason why none can show
+//! it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -18,7 +19,8 @@ const USED: [&str; 2] = ["<!-- used: begin -->", "<!-- used: end -->"];
 /// Around the permissions that no test can show.
 const ONLY_ON_AWS: [&str; 2] = ["<!-- only on AWS: begin -->", "<!-- only on AWS: end -->"];
 
-/// Names the file in which `infra/local/launcher.py` has recorded what functions used, if the list is to be checked against it.
+/// Names the file in which `infra/local/launcher.py` has recorded what functions used, if the list is to be checked
+/// against it.
 const RECORDED: &str = "ROWMILL_RECORDED_PERMISSIONS";
 
 /// A function, an action and a resource.
@@ -120,7 +122,8 @@ fn every_permission_was_used_by_a_test_or_is_listed_with_its_reason() {
     let mut document = fs::read_to_string(&path).unwrap();
     let only_on_aws = permissions_in(between(&document, ONLY_ON_AWS), &template);
     if let Some(record) = std::env::var_os(RECORDED) {
-        // What a run does not always need, such as closing a connection that a busy machine starves, stays where it is listed.
+        // What a run does not always need, such as closing a connection that a busy machine starves, stays where it is
+        // listed.
         let used = &recorded(&fs::read_to_string(record).unwrap(), &template) - &only_on_aws;
         if std::env::var_os(WRITE).is_some() {
             document = with_between(&document, USED, &table(&used));

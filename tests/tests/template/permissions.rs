@@ -6,7 +6,8 @@ use serde_json::{Value, json};
 
 use crate::{properties, target, template};
 
-/// A resource of a statement as text: `Bucket/uploads/*` for `!Sub ${Bucket.Arn}/uploads/*`, and the last part of an ARN.
+/// A resource of a statement as text: `Bucket/uploads/*` for `!Sub ${Bucket.Arn}/uploads/*`, and the last part of an
+/// ARN.
 pub(crate) fn resource_text(resource: &Value) -> String {
     match resource["Fn::Sub"].as_str() {
         Some(text) => {

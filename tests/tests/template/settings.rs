@@ -53,8 +53,8 @@ fn groups() -> BTreeMap<&'static str, Vec<Setting>> {
     groups.into()
 }
 
-/// Only functions that begin or end attempts, have limited routes or use breakers use the admission table, which the job store names if
-/// it is set.
+/// Only functions that begin or end attempts, have limited routes or use breakers use the admission table, which the
+/// job store names if it is set.
 const ADMITTING: [&str; 10] = [
     "upload",
     "create-job",
@@ -101,7 +101,8 @@ fn resources() -> BTreeMap<String, String> {
     resources.collect()
 }
 
-/// The constants `settings::NAME` of resources in a source text, as variables. The admission table is checked separately.
+/// The constants `settings::NAME` of resources in a source text, as variables. The admission table is checked
+/// separately.
 fn resources_in(text: &str, resources: &BTreeMap<String, String>) -> BTreeSet<String> {
     let names = text.split("settings::").skip(1).map(|rest| {
         let end = rest.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(rest.len());

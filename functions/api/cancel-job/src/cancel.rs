@@ -1,5 +1,5 @@
-//! Cancels a job. A job that no function has taken up ends at once. Any other is stopped: running chunks end, queued chunks
-//! are skipped, and the last chunk ends the job.
+//! Cancels a job. A job that no function has taken up ends at once. Any other is stopped: running chunks end, queued
+//! chunks are skipped, and the last chunk ends the job.
 
 use std::sync::Arc;
 use std::time::Duration;

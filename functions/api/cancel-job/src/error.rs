@@ -56,8 +56,8 @@ pub(crate) async fn owned(
     })
 }
 
-/// The job, if it has neither ended nor is being stopped. Each job that a change refuses needs an error of its own: without
-/// one, its row seems to keep changing.
+/// The job, if it has neither ended nor is being stopped. Each job that a change refuses needs an error of its own:
+/// without one, its row seems to keep changing.
 pub(crate) fn not_ending(job: Job) -> Result<Job, ChangeError> {
     match job.status() {
         status if job.is_ended() => Err(ChangeError::Ended(status)),

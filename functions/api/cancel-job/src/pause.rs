@@ -23,15 +23,16 @@ pub struct Pauser {
 const TRIES: usize = 3;
 
 impl Pauser {
-    /// Pauses the owner's job. Pausing it again changes nothing. A job that the breaker has paused is paused by its owner
-    /// from then on: it does not resume by itself.
+    /// Pauses the owner's job. Pausing it again changes nothing. A job that the breaker has paused is paused by its
+    /// owner from then on: it does not resume by itself.
     pub async fn pause(&self, owner: &Owner, job_guid: JobGuid) -> Result<Job, ChangeError> {
         let mut job = not_ending(owned(&*self.jobs, owner, job_guid, self.clock.now()).await?)?;
         for _ in 0..TRIES {
             if job.is_paused_by_owner() {
                 return Ok(job);
             }
-            // Only a courtesy: a job whose last chunks are committed after this look is paused and completes all the same.
+            // Only a courtesy: a job whose last chunks are committed after this look is paused and completes all the
+            // same.
             if job.split.done && self.jobs.totals(job_guid, job.attempt).await?.is_complete() {
                 return Err(ChangeError::Completing(job.status()));
             }
@@ -44,8 +45,8 @@ impl Pauser {
         Err(PortError::unavailable("pausing the job", "its row keeps changing").into())
     }
 
-    /// Resumes the owner's job, and sends the message that continues it. Resuming it again changes nothing and sends nothing:
-    /// a second message could join the resend, and chunks would run twice.
+    /// Resumes the owner's job, and sends the message that continues it. Resuming it again changes nothing and sends
+    /// nothing: a second message could join the resend, and chunks would run twice.
     pub async fn resume(&self, owner: &Owner, job_guid: JobGuid) -> Result<Job, ChangeError> {
         let mut job = not_ending(owned(&*self.jobs, owner, job_guid, self.clock.now()).await?)?;
         for _ in 0..TRIES {
@@ -64,8 +65,8 @@ impl Pauser {
         Ok(job)
     }
 
-    /// Sends the message that has the missing chunks sent again, unless the job was paused again since. A failure is only
-    /// logged: the job is resumed, and the sweep sends the message.
+    /// Sends the message that has the missing chunks sent again, unless the job was paused again since. A failure is
+    /// only logged: the job is resumed, and the sweep sends the message.
     pub(crate) async fn send_resend(&self, job: &Job) {
         if job.resend_from.is_some()
             && let Err(error) = self.splits.send(&[SplitMessage::of(job)]).await

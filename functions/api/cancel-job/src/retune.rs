@@ -1,6 +1,6 @@
-//! Retunes an active job: its owner changes limits that it got when it was created. All processes read these limits from the job
-//! row, so each takes effect at the next look. Only another `maxConcurrency` touches what runs or has a message: it pauses
-//! the job, and resumes it.
+//! Retunes an active job: its owner changes limits that it got when it was created. All processes read these limits
+//! from the job row, so each takes effect at the next look. Only another `maxConcurrency` touches what runs or has a
+//! message: it pauses the job, and resumes it.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;

@@ -1,7 +1,7 @@
 //! The maximum number of items in a chunk of a new job.
 //!
-//! Each chunk costs requests, and a worker that is idle costs time. So chunks are as large as their items allow, while every
-//! worker still has several of them. The limits are a part of the job's spec and never change.
+//! Each chunk costs requests, and a worker that is idle costs time. So chunks are as large as their items allow, while
+//! every worker still has several of them. The limits are a part of the job's spec and never change.
 
 use rowmill_core::model::spec::Source;
 use rowmill_core::ports::processor::CostClass;
@@ -13,8 +13,8 @@ use crate::source::FirstText;
 /// Minimum number of chunks of each worker, if the job has enough items: the last ones to end should be short.
 const CHUNKS_PER_WORKER: u64 = 8;
 
-/// The fewest items of a chunk that is made smaller for the sake of all workers: with fewer, a chunk costs more than its items.
-/// It has a whole batch in any case, so that no service gets more calls for it.
+/// The fewest items of a chunk that is made smaller for the sake of all workers: with fewer, a chunk costs more than
+/// its items. It has a whole batch in any case, so that no service gets more calls for it.
 const REMOTE_ITEMS_MIN: u64 = 50;
 
 /// Bytes of a chunk of fast items: this many times the usual number, and a maximum. A worker holds the chunks of

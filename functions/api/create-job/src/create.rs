@@ -1,9 +1,10 @@
 //! Creates a job: checks the request and the limits of active jobs, detects the source, admits the job, and wakes the
 //! splitter.
 //!
-//! All decisions come before the first write. One transaction writes everything, and only then the message is sent. If the
-//! process dies in between, the job exists, and the sweep sends the message. Items that came with the request are stored
-//! before the transaction, under the name of the new job: if there is no such job in the end, nothing names the object.
+//! All decisions come before the first write. One transaction writes everything, and only then the message is sent. If
+//! the process dies in between, the job exists, and the sweep sends the message. Items that came with the request are
+//! stored before the transaction, under the name of the new job: if there is no such job in the end, nothing names the
+//! object.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -115,8 +116,8 @@ impl Creator {
         self.accept(owner, request, idempotency_key).await.map(|accepted| accepted.job)
     }
 
-    /// Creates the job of this request, or finds the job that the same request created before, or one that does the same if
-    /// the request asks for it.
+    /// Creates the job of this request, or finds the job that the same request created before, or one that does the
+    /// same if the request asks for it.
     ///
     /// # Errors
     /// See [`CreateJobError`]; no job is written then.
@@ -155,8 +156,8 @@ impl Creator {
         Err(PortError::unavailable("creating the job", "jobs of the same dedupe key begin and end all the time").into())
     }
 
-    /// The job that an earlier try of the same request created. That try may have died before it sent the message, so the
-    /// message is sent again while the job is waiting. A repeated message has no effect.
+    /// The job that an earlier try of the same request created. That try may have died before it sent the message, so
+    /// the message is sent again while the job is waiting. A repeated message has no effect.
     async fn before(&self, job: JobGuid) -> Result<Job, CreateJobError> {
         Ok(self.woken(self.jobs.job(job).await?).await)
     }
@@ -281,7 +282,8 @@ impl Creator {
         Ok(Deduped::Free(Dedupe { key, replaces: known, expires_at }))
     }
 
-    /// The priority of the job: the one in the request, or else `normal`, or less if that is all that the owner may use.
+    /// The priority of the job: the one in the request, or else `normal`, or less if that is all that the owner may
+    /// use.
     pub(crate) fn priority(&self, owner: &Owner, request: &CreateJobRequest) -> Result<Priority, CreateJobError> {
         match request.priority {
             None => Ok(Priority::default().at_most(self.owner_priorities.highest(owner))),

@@ -7,10 +7,11 @@ use crate::request::{CreateJobRequest, digest};
 
 /// The dedupe key of a job. `None` if it reads no object.
 ///
-/// It covers the bytes of the file (ETag and length), how they are read, and everything that the job does with them. So it
-/// has the whole spec except names and times: which upload has the bytes does not matter. Deadline and tolerance stand
-/// in the request only. A setting that changes how files are cut changes the key too, which costs no more than a new job. The priority is no
-/// part of it: it says when a job is done, and changes nothing of what it does. A job that is found keeps its own.
+/// It covers the bytes of the file (ETag and length), how they are read, and everything that the job does with them. So
+/// it has the whole spec except names and times: which upload has the bytes does not matter. Deadline and tolerance
+/// stand in the request only. A setting that changes how files are cut changes the key too, which costs no more than a
+/// new job. The priority is no part of it: it says when a job is done, and changes nothing of what it does. A job that
+/// is found keeps its own.
 pub fn key(spec: &Spec, request: &CreateJobRequest) -> Option<String> {
     let Spec {
         job_guid: _,

@@ -16,8 +16,8 @@ pub const NESTING_MAX: usize = 64;
 
 /// A digest that is the same for two requests with the same values.
 ///
-/// It is stored with the idempotency key, so its form must not change: all fields by name, those left out as null. Fields that
-/// came later are left out if the request has none.
+/// It is stored with the idempotency key, so its form must not change: all fields by name, those left out as null.
+/// Fields that came later are left out if the request has none.
 pub fn fingerprint(request: &CreateJobRequest) -> String {
     let CreateJobRequest {
         job_type,

@@ -96,7 +96,8 @@ impl SourceDetector<'_> {
             let (announced, stored) = (upload.size, head.size);
             return Err(CreateJobError::UploadSize { file: file_guid, announced, stored });
         }
-        // A complete upload must not change, but its client may still hold a presigned request that replaces the object.
+        // A complete upload must not change, but its client may still hold a presigned request that replaces the
+        // object.
         if matches!(&upload.state, UploadState::Ready { etag } if *etag != head.etag) {
             return Err(CreateJobError::UploadChanged(file_guid));
         }
@@ -231,8 +232,8 @@ fn checked_params(params: &Map<String, Value>) -> Result<TextParams, CreateJobEr
     Ok(params)
 }
 
-/// The source of a job over a file that is not uploaded yet: read like an empty file, which fits all that the params say
-/// of its columns.
+/// The source of a job over a file that is not uploaded yet: read like an empty file, which fits all that the params
+/// say of its columns.
 ///
 /// # Errors
 /// The params are wrong for every file.
@@ -284,8 +285,8 @@ pub fn dataset(request: &CreateJobRequest) -> Result<DetectedSource, InvalidFiel
     Ok(json_lines(Source::Dataset { dataset }, FirstText::default()))
 }
 
-/// The source of a job whose text comes with the request: JSON lines. It is stored under this key before the job is created,
-/// and has no entity tag before.
+/// The source of a job whose text comes with the request: JSON lines. It is stored under this key before the job is
+/// created, and has no entity tag before.
 pub fn text(key: String, text: Bytes) -> DetectedSource {
     let file = SourceFile { file_guid: None, key, etag: String::new(), size: text.len() as u64 };
     json_lines(Source::File(file), FirstText { bytes: text, whole: true })

@@ -1,7 +1,7 @@
 //! The number of tallies of a new job that are sent ahead: with twice as many chunks as can run at once.
 //!
-//! That keeps all workers busy, and another job of the same owner waits for little more than these. The number is kept in the
-//! job row and never changes.
+//! That keeps all workers busy, and another job of the same owner waits for little more than these. The number is kept
+//! in the job row and never changes.
 
 use rowmill_core::model::job::Priority;
 use rowmill_core::model::job_type_limits::TypeLimits;

@@ -59,8 +59,8 @@ pub async fn handle(pages: &JobPages, call: Call) -> Result<Response<Body>, Prob
     }
 }
 
-/// Answers the OpenAPI document. It belongs to no owner, so none is asked for here. If the stack has an issuer, API Gateway
-/// still demands a token.
+/// Answers the OpenAPI document. It belongs to no owner, so none is asked for here. If the stack has an issuer, API
+/// Gateway still demands a token.
 fn document(request: &Request) -> Response<Body> {
     let document = response(200, [("content-type", "application/json".to_owned())], DOCUMENT);
     let mut answer = with_etag(request, document, &DOCUMENT_ETAG);

@@ -1,8 +1,8 @@
 //! `job-status`: shows jobs, their failed items, results and dead letters, and audits them.
 //!
-//! Behind `GET /api/jobs` and the paths below it. The [`JobReader`] shows a job and lists jobs, [`items`] lists failed and
-//! skipped items, [`results`] links to the results, the [`Auditor`] audits a job, [`handler`] maps the HTTP request to these
-//! and their result to the response, [`limits`] has the limits of a page, [`mod@start`] builds the use cases.
+//! Behind `GET /api/jobs` and the paths below it. The [`JobReader`] shows a job and lists jobs, [`items`] lists failed
+//! and skipped items, [`results`] links to the results, the [`Auditor`] audits a job, [`handler`] maps the HTTP request
+//! to these and their result to the response, [`limits`] has the limits of a page, [`mod@start`] builds the use cases.
 //!
 //! [`JobReader`]: rowmill_api::job::JobReader
 //! [`Auditor`]: rowmill_core::items::audit::Auditor

@@ -1,14 +1,14 @@
 //! Announced uploads that are not complete: what is stored of them, links to send the rest, and their abort.
 //!
-//! **Abort.** In this order: abort the multipart upload, look whether the object exists, remove the outstanding upload, remove the
-//! row unless it is ready. If the process dies after one of these writes, the row is still there, and a repeated abort
-//! does the rest; in between the upload cannot be resumed. If the row went first, nobody could give the owner's room back
-//! before its day is over, nor delete the parts before they expire.
+//! **Abort.** In this order: abort the multipart upload, look whether the object exists, remove the outstanding upload,
+//! remove the row unless it is ready. If the process dies after one of these writes, the row is still there, and a
+//! repeated abort does the rest; in between the upload cannot be resumed. If the row went first, nobody could give the
+//! owner's room back before its day is over, nor delete the parts before they expire.
 //!
 //! **Abort against complete.** Either S3 aborts the multipart upload first: then there will never be an object, and
-//! `complete` finds nothing and says that the upload was aborted. Or S3 completes it first: then the abort finds the object and
-//! changes nothing. An upload by a single request can be stored after the abort looked for its object, with a link that is still
-//! valid. That object has no row; the bucket's lifecycle removes it.
+//! `complete` finds nothing and says that the upload was aborted. Or S3 completes it first: then the abort finds the
+//! object and changes nothing. An upload by a single request can be stored after the abort looked for its object, with
+//! a link that is still valid. That object has no row; the bucket's lifecycle removes it.
 
 use rowmill_core::model::ids::{FileGuid, Owner};
 use rowmill_core::model::outstanding::OUTSTANDING_FOR;
@@ -26,7 +26,8 @@ const SIGNED_AT_ONCE: usize = 1000;
 /// The highest number of a part in S3.
 const PART_NUMBER_MAX: u32 = 10_000;
 
-/// Maximum number of aborts of a multipart upload in one request. Each further one follows a part that arrived meanwhile.
+/// Maximum number of aborts of a multipart upload in one request. Each further one follows a part that arrived
+/// meanwhile.
 const ABORTS: usize = 5;
 
 /// State of an upload in the bucket.
@@ -42,8 +43,8 @@ enum Stored {
 }
 
 impl Uploads {
-    /// The state of an upload, with what the bucket has of it. An upload by one presigned request is ready as soon as its bytes
-    /// are stored.
+    /// The state of an upload, with what the bucket has of it. An upload by one presigned request is ready as soon as
+    /// its bytes are stored.
     pub async fn show(&self, owner: &Owner, file_guid: FileGuid) -> Result<UploadView, UploadError> {
         let mut upload = self.owned(owner, file_guid).await?;
         match self.stored(&mut upload).await? {
@@ -162,8 +163,8 @@ impl Uploads {
         }
     }
 
-    /// Counts an upload as outstanding again if its day is over. If the process dies between the two writes, it does not count,
-    /// and nobody has the links.
+    /// Counts an upload as outstanding again if its day is over. If the process dies between the two writes, it does
+    /// not count, and nobody has the links.
     async fn count_in_again(&self, upload: &Upload) -> Result<(), UploadError> {
         if self.clock.now() < upload.created_at + OUTSTANDING_FOR {
             return Ok(());

@@ -4,9 +4,9 @@
 //! An upload's row is written when its bytes are stored, or when it is announced. If the process dies in between, an
 //! object or a multipart upload without a row remains, and the bucket's lifecycle removes it.
 //!
-//! An announced upload counts as outstanding from before its row is written until its bytes are stored or it is aborted, or for
-//! a day. If the process dies in between, it counts for that day. What becomes of an upload that is not complete is in
-//! [`unfinished`](crate::unfinished).
+//! An announced upload counts as outstanding from before its row is written until its bytes are stored or it is
+//! aborted, or for a day. If the process dies in between, it counts for that day. What becomes of an upload that is not
+//! complete is in [`unfinished`](crate::unfinished).
 
 use std::sync::Arc;
 
@@ -27,8 +27,8 @@ pub use crate::error::UploadError;
 pub use crate::limits::UploadLimits;
 use crate::request::{AnnounceRequest, PartView, UploadView, request_view};
 
-/// The maximum number of parts of a file. Bigger files have longer parts. S3 allows 10,000 parts, but the answer with all
-/// presigned requests must stay well below the 6 MB of a Lambda response.
+/// The maximum number of parts of a file. Bigger files have longer parts. S3 allows 10,000 parts, but the answer with
+/// all presigned requests must stay well below the 6 MB of a Lambda response.
 const PARTS_MAX: u64 = 1000;
 
 const PRESIGN_CONCURRENCY: usize = 16;
@@ -169,7 +169,8 @@ impl Uploads {
         }
     }
 
-    /// Why an upload of which so many bytes are stored cannot be completed. If its row is gone, an abort has deleted the rest.
+    /// Why an upload of which so many bytes are stored cannot be completed. If its row is gone, an abort has deleted
+    /// the rest.
     async fn incomplete(&self, upload: &Upload, stored: u64) -> UploadError {
         match self.owned(&upload.owner, upload.file_guid).await {
             Err(UploadError::Unknown(file)) => UploadError::Aborted(file),
@@ -186,8 +187,8 @@ impl Uploads {
         added.map_err(|error| UploadError::of_outstanding(error, limits))
     }
 
-    /// Notes that all bytes are stored. The upload is no longer outstanding before it is ready, so that a repeated request
-    /// does both.
+    /// Notes that all bytes are stored. The upload is no longer outstanding before it is ready, so that a repeated
+    /// request does both.
     pub(crate) async fn mark_ready(&self, upload: &mut Upload, etag: String) -> Result<(), UploadError> {
         self.outstanding.remove(&upload.owner, upload.file_guid).await?;
         match self.uploads.mark_ready(upload.file_guid, &etag).await {

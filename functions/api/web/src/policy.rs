@@ -13,8 +13,8 @@ impl Origins {
         Self(origins)
     }
 
-    /// The policy of the page. Nothing is loaded from elsewhere, no code or style stands in the page itself, no script makes
-    /// elements from text, and no other site may show the page in a frame.
+    /// The policy of the page. Nothing is loaded from elsewhere, no code or style stands in the page itself, no script
+    /// makes elements from text, and no other site may show the page in a frame.
     pub fn policy(&self) -> String {
         let origins: String = self.0.iter().map(|origin| format!(" {origin}")).collect();
         format!(

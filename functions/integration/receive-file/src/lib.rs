@@ -1,8 +1,8 @@
 //! `receive-file`: turns an object dropped under `inbox/<jobType>/` of the bucket into an upload and a job.
 //!
-//! Reads the bucket's notifications from the inbox queue. [`notification`] is their format, [`notes`] reads the job that
-//! an object's metadata or its sidecar asks for, [`receive`] is the use case, [`handler`] maps the queue's event to it
-//! and its result to the response, [`limits`] has the settings, [`mod@start`] builds the use case.
+//! Reads the bucket's notifications from the inbox queue. [`notification`] is their format, [`notes`] reads the job
+//! that an object's metadata or its sidecar asks for, [`receive`] is the use case, [`handler`] maps the queue's event
+//! to it and its result to the response, [`limits`] has the settings, [`mod@start`] builds the use case.
 
 pub mod handler;
 pub mod limits;

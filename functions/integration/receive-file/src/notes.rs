@@ -1,7 +1,7 @@
 //! The request of a dropped object: in notes on the object itself, or in a sidecar beside it.
 //!
-//! Both hold a job request as for `POST /api/jobs`, without `jobType`, `fileGuid` and `items`, which come from the object. Notes
-//! are short (2 KB) and ASCII; a sidecar may be as long as a request.
+//! Both hold a job request as for `POST /api/jobs`, without `jobType`, `fileGuid` and `items`, which come from the
+//! object. Notes are short (2 KB) and ASCII; a sidecar may be as long as a request.
 
 use create_job::request::CreateJobRequest;
 use rowmill_core::model::ids::{FileGuid, Owner};

@@ -121,8 +121,8 @@ impl Receiver {
         }
     }
 
-    /// Stores the upload. An upload from an earlier delivery is kept, even if a sidecar now names another owner: that owner
-    /// would not find the upload, and the file would be lost.
+    /// Stores the upload. An upload from an earlier delivery is kept, even if a sidecar now names another owner: that
+    /// owner would not find the upload, and the file would be lost.
     async fn remember(&self, upload: Upload) -> Result<Upload, PortError> {
         self.creator.uploads.create(&upload).await?;
         match self.creator.uploads.upload(upload.file_guid, self.creator.clock.now()).await {

@@ -26,9 +26,9 @@ pub enum Opened {
 impl Doorkeeper {
     /// Opens a connection if the ticket is good and its owner has room for it.
     ///
-    /// The room was checked when the ticket was issued, and many tickets may have been issued since. So the connections are
-    /// counted again, each behind its own row: of two that are opened at the same moment one at least counts the other. The
-    /// limit is never exceeded, and all that meet at it may be refused together.
+    /// The room was checked when the ticket was issued, and many tickets may have been issued since. So the connections
+    /// are counted again, each behind its own row: of two that are opened at the same moment one at least counts the
+    /// other. The limit is never exceeded, and all that meet at it may be refused together.
     ///
     /// The ticket is used up first. If this process dies before the connection is stored, API Gateway refuses the
     /// connection, and the client asks for another ticket. If it dies after that, a row is left that expires by itself.
@@ -50,8 +50,8 @@ impl Doorkeeper {
         counted.map(|_| Opened::TooMany)
     }
 
-    /// Removes a closed connection and its subscriptions. API Gateway promises no such call: what is left is removed when a
-    /// message cannot be sent to it, or expires.
+    /// Removes a closed connection and its subscriptions. API Gateway promises no such call: what is left is removed
+    /// when a message cannot be sent to it, or expires.
     pub async fn disconnect(&self, id: &ConnectionId) -> Result<(), PortError> {
         self.connections.close(id).await
     }

@@ -154,8 +154,8 @@ impl Request {
     }
 }
 
-/// The object in a message. First as any object: a list of the fields' values would be read too, and `null` in place of a
-/// word would count as no JSON.
+/// The object in a message. First as any object: a list of the fields' values would be read too, and `null` in place of
+/// a word would count as no JSON.
 fn live_request(text: &str) -> Result<LiveRequest, String> {
     let not_an_object = |error: serde_json::Error| match error.is_data() {
         true => "it is no object".to_owned(),

@@ -32,8 +32,8 @@ pub enum TicketError {
 impl TicketOffice {
     /// Issues a ticket to this owner.
     ///
-    /// The limit is checked here, because here the caller can be told why, and again when the connection is opened, because many
-    /// tickets may have been given out for the last places.
+    /// The limit is checked here, because here the caller can be told why, and again when the connection is opened,
+    /// because many tickets may have been given out for the last places.
     pub async fn issue(&self, owner: &Owner) -> Result<LiveTicketView, TicketError> {
         let now = self.clock.now();
         if self.connections.count(owner, self.per_owner, now).await? >= self.per_owner {

@@ -7,7 +7,8 @@ use rowmill_core::model::ids::{JobGuid, Owner};
 
 use crate::limits::{JOBS_REMEMBERED, PROGRESS_EVERY};
 
-/// The jobs that the process remembers. It can lose all of them: they are read again, or a message comes a little earlier.
+/// The jobs that the process remembers. It can lose all of them: they are read again, or a message comes a little
+/// earlier.
 #[derive(Debug, Default)]
 pub struct Memory(Mutex<Jobs>);
 
@@ -44,8 +45,8 @@ impl Memory {
 
     /// Notes that a `progress` of this job is about to be sent.
     ///
-    /// The seconds of a busy job follow each other without a gap, so that the time that a message takes does not add up: a
-    /// job that changes all the time has one message in each.
+    /// The seconds of a busy job follow each other without a gap, so that the time that a message takes does not add
+    /// up: a job that changes all the time has one message in each.
     pub fn tell(&self, job: JobGuid, now: Timestamp) {
         let mut jobs = self.0.lock();
         let next = jobs.told.get(&job).map(|told| *told + PROGRESS_EVERY);

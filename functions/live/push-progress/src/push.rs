@@ -1,9 +1,10 @@
 //! Tells watchers about jobs that have changed.
 //!
 //! One batch of changes is one call. For each owner in it one query finds who watches. For each watched job the view is
-//! read, which is at least as new as the changes, and goes to every watcher. A job has at most one `progress` a second: if
-//! the last one is younger, the call waits for the rest of the second and reads the view then. So the last state is always
-//! sent. If the process dies meanwhile, the stream delivers the batch again. The end of an attempt does not wait.
+//! read, which is at least as new as the changes, and goes to every watcher. A job has at most one `progress` a second:
+//! if the last one is younger, the call waits for the rest of the second and reads the view then. So the last state is
+//! always sent. If the process dies meanwhile, the stream delivers the batch again. The end of an attempt does not
+//! wait.
 
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -40,8 +41,8 @@ impl Pusher {
     /// Tells the watchers about these changes.
     ///
     /// # Errors
-    /// Something could not be read, or nobody may be sent to: deliver the changes again. The watchers of other jobs have
-    /// their messages by then, and get them again.
+    /// Something could not be read, or nobody may be sent to: deliver the changes again. The watchers of other jobs
+    /// have their messages by then, and get them again.
     pub async fn push(&self, changes: Vec<Change>) -> Result<(), PortError> {
         let (of_owners, unknown) = self.by_owner(movements(changes)).await;
         let pushed = of_owners.into_iter().map(|(owner, jobs)| async move { self.push_owner(&owner, jobs).await });
@@ -123,8 +124,8 @@ impl Pusher {
         self.fan_out(&LiveMessage::of_job(LiveMessageType::Progress, view), to).await
     }
 
-    /// Sends a message to these connections. First once to each; then those that failed again, so that a slow connection
-    /// holds up no other one.
+    /// Sends a message to these connections. First once to each; then those that failed again, so that a slow
+    /// connection holds up no other one.
     async fn fan_out(&self, message: &LiveMessage, to: Vec<&ConnectionId>) -> Result<(), PortError> {
         let (text, mut open, mut results) = (message.text(), to, Vec::new());
         for tried in 1..=SEND_TRIES {

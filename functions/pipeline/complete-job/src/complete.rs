@@ -1,9 +1,9 @@
-//! Ends an attempt: audits its counts, composes its results, and derives its final status from its stop. One transaction
-//! writes all of that and releases the admission slots.
+//! Ends an attempt: audits its counts, composes its results, and derives its final status from its stop. One
+//! transaction writes all of that and releases the admission slots.
 //!
 //! Composing may take several invocations. Each one stores the composition, names it in the job row (which releases the
-//! lease), and sends the message again. If it dies before, the queue delivers its message again, and the next invocation
-//! resumes the composition that was named last.
+//! lease), and sends the message again. If it dies before, the queue delivers its message again, and the next
+//! invocation resumes the composition that was named last.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -33,8 +33,8 @@ const LEASE_TRIES: u32 = 20;
 /// The wait after each refusal, see [`LEASE_TRIES`].
 const LEASE_WAIT: Duration = Duration::from_millis(100);
 
-/// The waits of an invocation before it tries again after a store was unavailable. The next delivery is minutes away, and
-/// would have to compose everything since the last hand-over again.
+/// The waits of an invocation before it tries again after a store was unavailable. The next delivery is minutes away,
+/// and would have to compose everything since the last hand-over again.
 const UNAVAILABLE_WAITS: [Duration; 5] = [
     Duration::from_millis(500),
     Duration::from_secs(1),
@@ -179,8 +179,8 @@ impl Completer {
         Err(PortError::unavailable("ending the job", "its row keeps changing"))
     }
 
-    /// Time is up: stores the composition, names it in the row (which releases the lease), and only then sends the message,
-    /// so that its receiver can take the lease.
+    /// Time is up: stores the composition, names it in the row (which releases the lease), and only then sends the
+    /// message, so that its receiver can take the lease.
     async fn hand_over(
         &self,
         job: &Job,
@@ -238,8 +238,8 @@ impl Completer {
         Ok(())
     }
 
-    /// Adds everything up again: the tallies must sum to the totals, and the totals to the items dispatched. Otherwise the
-    /// job ends as failed, because its counts cannot be trusted.
+    /// Adds everything up again: the tallies must sum to the totals, and the totals to the items dispatched. Otherwise
+    /// the job ends as failed, because its counts cannot be trusted.
     async fn audit(&self, job: Job, totals: &Totals) -> Result<Option<Job>, PortError> {
         let (mut items, mut counts, mut first) = (0, Counts::default(), 0);
         while first < job.split.tallies {

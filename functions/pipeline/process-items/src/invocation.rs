@@ -20,8 +20,8 @@ pub struct Invocation {
 }
 
 impl Invocation {
-    /// The invocation that received these messages, each with whether it was delivered before. It reads a job again if its
-    /// last read is older than `max_age`.
+    /// The invocation that received these messages, each with whether it was delivered before. It reads a job again if
+    /// its last read is older than `max_age`.
     pub fn new<'m>(
         processor: &ChunkProcessor,
         max_age: Duration,

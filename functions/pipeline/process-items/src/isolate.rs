@@ -1,12 +1,12 @@
-//! A run over an isolated chunk. Its checkpoint notes the items that run before they run, so that an item that kills its
-//! process fails alone and not with its chunk.
+//! A run over an isolated chunk. Its checkpoint notes the items that run before they run, so that an item that kills
+//! its process fails alone and not with its chunk.
 //!
-//! Fast items run a batch at a time, others one at a time. An expired note means that the run which wrote it died or hung on
-//! those items. Several of them are *suspects*: they run again in smaller parts, under a fresh message with a new delivery
-//! count. So do items that take longer than an invocation together. The second death of one item alone makes it poison. It
-//! is passed over: it counts as failed, and a fresh message carries the rest of the chunk on. So is an item that has failed
-//! alone with a transient error at three deliveries, or at two once its chunk has such an item, while its target is not
-//! known to be down.
+//! Fast items run a batch at a time, others one at a time. An expired note means that the run which wrote it died or
+//! hung on those items. Several of them are *suspects*: they run again in smaller parts, under a fresh message with a
+//! new delivery count. So do items that take longer than an invocation together. The second death of one item alone
+//! makes it poison. It is passed over: it counts as failed, and a fresh message carries the rest of the chunk on. So is
+//! an item that has failed alone with a transient error at three deliveries, or at two once its chunk has such an item,
+//! while its target is not known to be down.
 
 use rowmill_core::items::give_up::fail_rest;
 use rowmill_core::items::input::InputItem;
@@ -32,8 +32,8 @@ pub(crate) async fn run(chunk: &mut OpenChunk<'_>, run: &ChunkRun<'_>) -> Result
         }
         let mut batch = next(chunk, run);
         let items = u32::try_from(batch.len()).unwrap_or(u32::MAX);
-        // Until the invocation has certainly ended: the margin follows the time limit, and the clock of another one may be
-        // ahead.
+        // Until the invocation has certainly ended: the margin follows the time limit, and the clock of another one may
+        // be ahead.
         let until = run.time_limit + run.limits.margin * 2;
         let deaths = chunk.suspects().map_or(0, |suspects| suspects.deaths);
         if let Some(left) = chunk.note(Some(InFlight { until, deaths, items })).await? {
@@ -88,8 +88,8 @@ fn next(chunk: &OpenChunk<'_>, run: &ChunkRun<'_>) -> Vec<InputItem> {
     rest[..count.clamp(1, rest.len())].to_vec()
 }
 
-/// The next item has failed alone with a transient error, and its target is not known to be down. The message returns to its
-/// queue, unless that was the case at several deliveries.
+/// The next item has failed alone with a transient error, and its target is not known to be down. The message returns
+/// to its queue, unless that was the case at several deliveries.
 pub(crate) async fn failed_alone(
     chunk: &mut OpenChunk<'_>,
     open: usize,

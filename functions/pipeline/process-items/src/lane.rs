@@ -1,10 +1,10 @@
 //! A chunk that was received on a lane of its job type.
 //!
 //! A lane is busy as long as its message is hidden. The queue hides a message for six time limits from when the poller
-//! received it, and a throttled poller may invoke the function at the end of that time. Then the message would be visible
-//! again, and the next one run, before this run has ended. So a run first hides its message until its invocation has
-//! certainly ended. If the message has been visible since, the queue refuses that, and the chunk does not run here. Such a
-//! delivery is used up without a run; `dead-letter` gives no chunk up that no run has begun.
+//! received it, and a throttled poller may invoke the function at the end of that time. Then the message would be
+//! visible again, and the next one run, before this run has ended. So a run first hides its message until its
+//! invocation has certainly ended. If the message has been visible since, the queue refuses that, and the chunk does
+//! not run here. Such a delivery is used up without a run; `dead-letter` gives no chunk up that no run has begun.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -26,9 +26,9 @@ pub struct LaneHold {
 }
 
 impl LaneHold {
-    /// Runs a chunk while the delivery of this receipt holds its lane. If the process dies, the lane is free a few seconds after the
-    /// time limit of the invocation. If the run fails, the lane waits as long as other queues wait before they deliver again:
-    /// what the run needs may be unavailable for a while.
+    /// Runs a chunk while the delivery of this receipt holds its lane. If the process dies, the lane is free a few
+    /// seconds after the time limit of the invocation. If the run fails, the lane waits as long as other queues wait
+    /// before they deliver again: what the run needs may be unavailable for a while.
     ///
     /// # Errors
     /// The chunk is to be delivered again, or has been.

@@ -1,9 +1,9 @@
 //! One read for chunks that are neighbours in a file.
 //!
-//! An invocation gets up to ten messages, and most of the time their chunks follow each other in the file. Then one ranged GET
-//! serves all of them. It is made when the first of these chunks needs its bytes, so nothing is read for chunks that are done
-//! or whose job was stopped. If it fails, each chunk makes a read of its own, so it gets the answer that it would have
-//! got without neighbours.
+//! An invocation gets up to ten messages, and most of the time their chunks follow each other in the file. Then one
+//! ranged GET serves all of them. It is made when the first of these chunks needs its bytes, so nothing is read for
+//! chunks that are done or whose job was stopped. If it fails, each chunk makes a read of its own, so it gets the
+//! answer that it would have got without neighbours.
 
 use std::collections::HashMap;
 use std::ops::Range;

@@ -139,7 +139,8 @@ impl<'a> OpenChunk<'a> {
         }
     }
 
-    /// The outcomes with the rest skipped. Items that another run has finished according to the checkpoint are not skipped.
+    /// The outcomes with the rest skipped. Items that another run has finished according to the checkpoint are not
+    /// skipped.
     pub async fn skipped(&self) -> Result<Progress, PortError> {
         let message = self.delivery.message;
         let stored = self.ports.jobs.checkpoint(message.job_guid, message.address).await?;
@@ -152,8 +153,8 @@ impl<'a> OpenChunk<'a> {
         Ok(progress)
     }
 
-    /// Moves the checkpoint of an isolated chunk to the progress so far, with this note. If another run has moved it, returns how
-    /// to conclude: the chunk is left to that run, with a message in case it has died.
+    /// Moves the checkpoint of an isolated chunk to the progress so far, with this note. If another run has moved it,
+    /// returns how to conclude: the chunk is left to that run, with a message in case it has died.
     pub async fn note(&mut self, in_flight: Option<InFlight>) -> Result<Option<Conclusion>, PortError> {
         let is_moved = self.move_to(in_flight, Some(self.delivery.message.pauses)).await?;
         Ok((!is_moved).then(|| Conclusion::continued(self.delivery.message, DeliveryMode::Isolated)))
@@ -214,8 +215,9 @@ impl<'a> OpenChunk<'a> {
         Ok(answer)
     }
 
-    /// Withdraws this run's note of the items if a store did not answer, so that it does not count as a death. The note of
-    /// another run stays: that run may be at its items. This may fail: an item that is blamed twice for an outage ends as poison.
+    /// Withdraws this run's note of the items if a store did not answer, so that it does not count as a death. The note
+    /// of another run stays: that run may be at its items. This may fail: an item that is blamed twice for an outage
+    /// ends as poison.
     pub async fn withdraw_note(&mut self) {
         if let Some(unanswered) = self.unanswered.take() {
             match self.store_checkpoint(&unanswered).await {

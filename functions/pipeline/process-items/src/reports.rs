@@ -36,8 +36,8 @@ impl RunReports {
         *count = count.saturating_add(1);
     }
 
-    /// Reports a run that has finished no item because of transient errors, and pauses the job if its target is down. `None` if
-    /// it is not known to be down.
+    /// Reports a run that has finished no item because of transient errors, and holds the job back if its target is
+    /// down. `None` if it is not known to be down.
     pub(crate) async fn report_failed(
         &self,
         chunk: &OpenChunk<'_>,
@@ -62,7 +62,7 @@ impl RunReports {
                 tracing::warn!(
                     job.id = %message.job_guid, job.type_name = job.job_type, error.code = error.code,
                     breaker.probe_at = %held_back.probe_at, breaker.has_opened = held_back.has_opened,
-                    "target down, job paused"
+                    "target down, job held back"
                 );
                 Some(Conclusion::End(ChunkEnd::Dropped))
             }

@@ -42,8 +42,8 @@ impl JobWatch {
         Ok(job)
     }
 
-    /// Notes that a chunk of this attempt begins, unless an earlier one has. Returns the job after that. One write serves
-    /// all chunks of the batch.
+    /// Notes that a chunk of this attempt begins, unless an earlier one has. Returns the job after that. One write
+    /// serves all chunks of the batch.
     pub async fn begin(&self, job_guid: JobGuid, attempt: u32) -> Result<Arc<Job>, PortError> {
         let mut seen = self.seen.lock().await;
         let at = self.clock.now();

@@ -69,13 +69,13 @@ impl TallyPoint {
 }
 
 pub enum Dispatched {
-    /// Its messages are sent. Holds the job that counts it, and the index of the tally that counts: another run may have put
-    /// the tally first.
+    /// Its messages are sent. Holds the job that counts it, and the index of the tally that counts: another run may
+    /// have put the tally first.
     Sent(Box<Job>, ChunkIndex),
     /// The job was stopped. This run still holds the lease and must end the split.
     Stopped,
-    /// The job [is held back](Job::is_held_back). This run still holds the lease. A resend sends the chunks of the tally, if it
-    /// is counted.
+    /// The job [is held back](Job::is_held_back). This run still holds the lease. A resend sends the chunks of the
+    /// tally, if it is counted.
     HeldBack,
     /// Another run, or another attempt, has taken over.
     Superseded,
@@ -129,8 +129,8 @@ impl TallyDispatcher<'_> {
         self.chunks.send(&self.window.admit(job, missing).await?).await
     }
 
-    /// Puts all that the receiver of a chunk reads, and then the tally row. Returns the row that is in the store: another run
-    /// may have put it first.
+    /// Puts all that the receiver of a chunk reads, and then the tally row. Returns the row that is in the store:
+    /// another run may have put it first.
     async fn put(&self, job: &Job, number: u32, cut: &CutTally, index: &ChunkIndex) -> Result<Tally, PortError> {
         let (job_guid, attempt) = (job.job_guid, job.attempt);
         let stored_by = index.stored.as_ref().map(|stored| stored.by);

@@ -1,8 +1,8 @@
 //! Sends the chunks of a resumed job again whose messages were dropped while it was paused.
 //!
-//! It needs no lease: the messages may be sent twice. Each tally is noted in the job row, under the condition that the job
-//! has not been paused again, so that another invocation can continue. The note comes before the reads: a run that commits
-//! sends what waits for it in a tally that is noted, and leaves later ones to the resend.
+//! It needs no lease: the messages may be sent twice. Each tally is noted in the job row, under the condition that the
+//! job has not been paused again, so that another invocation can continue. The note comes before the reads: a run that
+//! commits sends what waits for it in a tally that is noted, and leaves later ones to the resend.
 
 use jiff::Timestamp;
 use rowmill_core::model::job::{Job, Resent};
@@ -15,8 +15,9 @@ use rowmill_core::progress::update::update_job;
 use crate::split::{SplitEnd, Splitter};
 
 impl Splitter {
-    /// Sends the missing chunks of a job that was resumed, from the tally on that its row names, and has the split continue.
-    /// No tally is counted meanwhile. It ends early if another run has gone further, or the job was paused again or stopped.
+    /// Sends the missing chunks of a job that was resumed, from the tally on that its row names, and has the split
+    /// continue. No tally is counted meanwhile. It ends early if another run has gone further, or the job was paused
+    /// again or stopped.
     pub(crate) async fn resend(&self, job: &Job, time_limit: Timestamp) -> Result<SplitEnd, PortError> {
         let counters = Counters::read(&*self.jobs, job).await?;
         let open: Vec<&Tally> = counters.open.iter().filter(|tally| Some(tally.number) >= job.resend_from).collect();

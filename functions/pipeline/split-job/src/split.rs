@@ -1,8 +1,8 @@
 //! Cuts a job's file into chunks and dispatches them, a tally at a time.
 //!
 //! The steps for each tally of 64 chunks: put its chunk index and the tally row, count it in the job row, send its
-//! messages. So no message is sent before the job row counts its tally. A crash between two steps leaves either a tally row
-//! that does not count (harmless: the same row is put again) or a counted tally, whose messages are sent again.
+//! messages. So no message is sent before the job row counts its tally. A crash between two steps leaves either a tally
+//! row that does not count (harmless: the same row is put again) or a counted tally, whose messages are sent again.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -313,7 +313,8 @@ impl Cut {
         }
     }
 
-    /// Resumes after a tally of another run, because that one counts. Only a dataset can be cut differently by two runs.
+    /// Resumes after a tally of another run, because that one counts. Only a dataset can be cut differently by two
+    /// runs.
     fn go_on_behind(&mut self, index: &ChunkIndex) {
         if let (Self::Dataset(cut), Some(next)) = (self, index.next_record()) {
             cut.go_on_behind(next, index.end);

@@ -1,9 +1,9 @@
 //! Settles the messages that a queue gave up on.
 //!
 //! A dead letter is recorded first, so that nothing is lost silently. A chunk is then isolated: its items are noted
-//! before they run, so that only the items that cannot run fail. A chunk that fails there too is given up: its remaining
-//! items count as failed. If no run has begun since its last fresh message, it gets another one. A split or a completion
-//! that failed at every try stops the job, once no run holds its lease. So every job ends.
+//! before they run, so that only the items that cannot run fail. A chunk that fails there too is given up: its
+//! remaining items count as failed. If no run has begun since its last fresh message, it gets another one. A split or a
+//! completion that failed at every try stops the job, once no run holds its lease. So every job ends.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -180,7 +180,8 @@ impl DeadLetters {
         Ok(DeadLetterEnd::Isolated)
     }
 
-    /// Gives a chunk up: the items that are done keep their outcomes, the rest fails, or is skipped if the job is stopped.
+    /// Gives a chunk up: the items that are done keep their outcomes, the rest fails, or is skipped if the job is
+    /// stopped.
     async fn give_up(
         &self,
         job: &Job,
@@ -217,8 +218,8 @@ impl DeadLetters {
             self.steps.split_end.announce(job).await?;
             return Ok(DeadLetterEnd::Obsolete);
         }
-        // The split has made progress since, or the job was resumed with a message of its own. If that is lost, the sweep
-        // recovers it.
+        // The split has made progress since, or the job was resumed with a message of its own. If that is lost, the
+        // sweep recovers it.
         let has_moved = |job: &Job| (job.split.tallies, job.pauses) != (message.tallies, message.pauses);
         if has_moved(job) && !job.is_stopped() {
             return Ok(DeadLetterEnd::Obsolete);

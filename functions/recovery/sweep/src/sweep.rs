@@ -182,8 +182,8 @@ impl Sweeper {
         }
     }
 
-    /// A paused job has no messages to send again, unless the breaker resumes it. But its last chunks may have been running
-    /// when it was paused, and the run that committed one of them may have died before the next step.
+    /// A paused job has no messages to send again, unless the breaker resumes it. But its last chunks may have been
+    /// running when it was paused, and the run that committed one of them may have died before the next step.
     async fn look_at_paused(
         &self,
         job: Job,
@@ -240,11 +240,12 @@ impl Sweeper {
         Ok((self.clock.now(), 0))
     }
 
-    /// A resumed job whose missing chunks are not all sent: `split-job` sends them, and notes each tally. If it has noted
-    /// nothing for a while, its message is lost.
+    /// A resumed job whose missing chunks are not all sent: `split-job` sends them, and notes each tally. If it has
+    /// noted nothing for a while, its message is lost.
     async fn look_at_resumed(&self, job: &Job, swept: &mut Swept) -> Result<(Timestamp, u32), PortError> {
         let (now, grace) = (self.clock.now(), self.limits.stop.grace);
-        // Until the runs from before the pause have ended, the message is held back. A second one could join the resend.
+        // Until the runs from before the pause have ended, the message is held back. A second one could join the
+        // resend.
         let held_back_until = job.paused_at.map_or(job.moved_at, |at| job.moved_at.max(at + grace));
         let silent_until = held_back_until + grace;
         if now < silent_until {

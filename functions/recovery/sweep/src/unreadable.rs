@@ -12,8 +12,9 @@ use crate::sweep::{Sweeper, Swept, TALLIES_CLOSED_MAX};
 const UNREADABLE_LOOKS: u32 = 3;
 
 impl Sweeper {
-    /// Until the deadline an operator may repair the row: each look fails, which an alarm tells. Then the job is stopped, and
-    /// ends after the grace period and [`UNREADABLE_LOOKS`]. Answers as [`bring_forward`](Self::bring_forward).
+    /// Until the deadline an operator may repair the row: each look fails, which an alarm tells. Then the job is
+    /// stopped, and ends after the grace period and [`UNREADABLE_LOOKS`]. Answers as
+    /// [`bring_forward`](Self::bring_forward).
     pub(crate) async fn look_at_unreadable(
         &self,
         job: &Job,
@@ -50,7 +51,8 @@ impl Sweeper {
         if !job.split.done {
             return Ok((self.end_split(job).await?.unwrap_or(now), job.recoveries));
         }
-        // Totals that cannot be read take no tally in. To try that with each tally of a long job takes longer than a sweep may.
+        // Totals that cannot be read take no tally in. To try that with each tally of a long job takes longer than a
+        // sweep may.
         let open: Vec<u32> = match self.readable_totals(job).await? {
             Some(totals) => (0..job.split.tallies).filter(|number| !totals.closed.contains(number)).collect(),
             None => Vec::new(),

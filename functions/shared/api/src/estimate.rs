@@ -9,8 +9,8 @@ use crate::cost::JobCost;
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct EstimateView {
-    /// How many items the job would have, as far as its size and its first rows tell. Null if they do not: for a dataset, a workbook and
-    /// a Parquet file. Then nothing else is known either.
+    /// How many items the job would have, as far as its size and its first rows tell. Null if they do not: for a
+    /// dataset, a workbook and a Parquet file. Then nothing else is known either.
     pub items: Option<u64>,
     /// Whether `items` is certain: all of the input was looked at.
     pub items_final: bool,

@@ -46,7 +46,8 @@ pub struct ItemTable {
     pub delimiter: Option<String>,
     /// The names of the columns, in the order of the cells; `column` of an item is one of them. Empty for JSON lines.
     pub columns: Vec<String>,
-    /// The header of a corrected file: the columns as the file names them, then that of the row number. Empty for JSON lines.
+    /// The header of a corrected file: the columns as the file names them, then that of the row number. Empty for JSON
+    /// lines.
     pub corrected_header: Vec<String>,
 }
 

@@ -44,14 +44,14 @@ pub struct PreviewView {
     pub packing: Option<Open<FilePacking>>,
     /// The character between two cells. Null if the file has none.
     pub delimiter: Option<String>,
-    /// The charset of its text, by its name in the WHATWG encoding standard and in lower case. Null for workbooks and Parquet
-    /// files.
+    /// The charset of its text, by its name in the WHATWG encoding standard and in lower case. Null for workbooks and
+    /// Parquet files.
     pub encoding: Option<String>,
-    /// Which row behind the skipped ones names the columns, as the param `headerRow`; 0 for none. Null if the format has no
-    /// header.
+    /// Which row behind the skipped ones names the columns, as the param `headerRow`; 0 for none. Null if the format
+    /// has no header.
     pub header_row: Option<u32>,
-    /// The columns, with types guessed from the rows below: in the order of the file, or by name if the rows are JSON objects.
-    /// At most 1,000.
+    /// The columns, with types guessed from the rows below: in the order of the file, or by name if the rows are JSON
+    /// objects. At most 1,000.
     pub columns: Vec<PreviewColumn>,
     /// How many columns there are. More than `columns` has, if the file has very many.
     pub column_count: u64,
@@ -100,8 +100,8 @@ pub struct PreviewRow {
 /// Why a row would fail.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
 pub struct RowProblem {
-    /// For a program: a code of a failed item such as `ragged_row`, `unterminated_quote`, with which the job would stop, or
-    /// `not_shown` for a row that is only too long to be shown here.
+    /// For a program: a code of a failed item such as `ragged_row`, `unterminated_quote`, with which the job would
+    /// stop, or `not_shown` for a row that is only too long to be shown here.
     pub code: String,
     /// For a person.
     pub message: String,

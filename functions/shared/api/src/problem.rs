@@ -141,8 +141,8 @@ problem_codes! {
     RowsNotFailed = "rows_not_failed" [422],
     /// The caller has sent too many requests to this route. Try again after `Retry-After`.
     TooManyRequests = "too_many_requests" [429],
-    /// The caller has announced too many uploads, or too many bytes, without completing them. Complete some of them, or try
-    /// again after `Retry-After`.
+    /// The caller has announced too many uploads, or too many bytes, without completing them. Complete some of them, or
+    /// try again after `Retry-After`.
     TooManyUploads = "too_many_uploads" [429],
     /// The owner has too many live connections. Close some of them.
     TooManyConnections = "too_many_connections" [429],

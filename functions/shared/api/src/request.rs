@@ -29,8 +29,8 @@ pub const MAX_CONCURRENCY_MAX: u32 = 10_000;
 /// The most items of a request.
 pub const ITEMS_MAX: usize = 1000;
 
-/// The most bytes of the items of a request, as JSON lines without spaces. The function gets a body as text in JSON, in which
-/// a quote takes two bytes: so twice the longest body must be below the 6 MB that Lambda takes.
+/// The most bytes of the items of a request, as JSON lines without spaces. The function gets a body as text in JSON, in
+/// which a quote takes two bytes: so twice the longest body must be below the 6 MB that Lambda takes.
 pub const ITEMS_MAX_BYTES: usize = 1024 * 1024;
 
 /// The body of `POST /api/jobs`.
@@ -46,7 +46,8 @@ pub struct CreateJobRequest {
     #[serde(default, deserialize_with = "items", skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Vec<Map<String, Value>>>, min_items = 1, max_items = 1000)]
     pub items: Option<Vec<Map<String, Value>>>,
-    /// Whether a job of the caller that does the same with the same file is returned in place of a new one. Needs `fileGuid`.
+    /// Whether a job of the caller that does the same with the same file is returned in place of a new one. Needs
+    /// `fileGuid`.
     #[serde(default, deserialize_with = "dedupe", skip_serializing_if = "Option::is_none")]
     pub dedupe: Option<DedupeBy>,
     /// Parameters of the job type and of the file's format. At most 128 KiB of JSON.
@@ -56,13 +57,13 @@ pub struct CreateJobRequest {
     /// How many failed items the job tolerates before it is stopped. Any number, if left out.
     #[serde(default, deserialize_with = "tolerance", skip_serializing_if = "Option::is_none")]
     pub tolerance: Option<Tolerance>,
-    /// How many chunks of the job may be in flight at the same time. Default: twice as many as the workers can process at
-    /// once, and half as many more.
+    /// How many chunks of the job may be in flight at the same time. Default: twice as many as the workers can process
+    /// at once, and half as many more.
     #[serde(default, deserialize_with = "whole::optional", skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 1, maximum = 10_000)]
     pub max_concurrency: Option<u32>,
-    /// Which workers take the job up. Default: `normal`, or `low` if the caller may use no higher one. Not every caller may
-    /// use `high`.
+    /// Which workers take the job up. Default: `normal`, or `low` if the caller may use no higher one. Not every caller
+    /// may use `high`.
     #[serde(default, deserialize_with = "priority", skip_serializing_if = "Option::is_none")]
     pub priority: Option<Priority>,
     /// After how many seconds the job is stopped if it has not ended.
@@ -75,7 +76,8 @@ pub struct CreateJobRequest {
     pub metadata: Option<Map<String, Value>>,
 }
 
-/// The body of `PATCH /api/jobs/{jobGuid}`: limits that an active job gets. Those left out stay as they are. At least one.
+/// The body of `PATCH /api/jobs/{jobGuid}`: limits that an active job gets. Those left out stay as they are. At least
+/// one.
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct RetuneRequest {
@@ -159,8 +161,8 @@ fn dedupe<'de, D: Deserializer<'de>>(value: D) -> Result<Option<DedupeBy>, D::Er
     word(value, |word| (word == "file").then_some(DedupeBy::File), "`file`")
 }
 
-/// A word that `parse` knows, or null. The derived parser would take an object with the word as its only name too, and would
-/// call a number no JSON at all.
+/// A word that `parse` knows, or null. The derived parser would take an object with the word as its only name too, and
+/// would call a number no JSON at all.
 fn word<'de, D: Deserializer<'de>, T>(
     value: D,
     parse: impl FnOnce(&str) -> Option<T>,
@@ -266,7 +268,8 @@ pub struct PreviewRequest {
     /// The job type that shall read the file. If it is given, its params are checked too.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub job_type: Option<String>,
-    /// Parameters as of a new job. Without a job type only those that say how the file is read. At most 128 KiB of JSON.
+    /// Parameters as of a new job. Without a job type only those that say how the file is read. At most 128 KiB of
+    /// JSON.
     #[serde(default, deserialize_with = "object_or_null", skip_serializing_if = "Map::is_empty")]
     #[schema(value_type = Option<Map<String, Value>>)]
     pub params: Map<String, Value>,

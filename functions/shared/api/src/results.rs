@@ -64,8 +64,8 @@ pub struct ManifestView {
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct LinkView {
-    /// A name for the file that no other job's files have. A browser that follows the link saves it under another name, after
-    /// the `fileName` in the metadata of the job, if there is one.
+    /// A name for the file that no other job's files have. A browser that follows the link saves it under another name,
+    /// after the `fileName` in the metadata of the job, if there is one.
     pub file_name: String,
     /// The link, for `GET`. It holds a signature.
     pub url: String,

@@ -41,26 +41,26 @@ pub struct UploadView {
     pub created_at: Timestamp,
     /// Until when a job can be created from it.
     pub expires_at: Timestamp,
-    /// How many bytes are stored, as the bucket counts them. Parts that are being sent do not count. Left out in the answer to an
-    /// announcement.
+    /// How many bytes are stored, as the bucket counts them. Parts that are being sent do not count. Left out in the
+    /// answer to an announcement.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub bytes_stored: Option<u64>,
     /// The stored parts, in order. Only for a pending upload in parts, when its state is asked for.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub parts_stored: Option<Vec<PartRange>>,
-    /// The request that stores the whole file. Only for a small file, in the answer to its announcement or when its request is
-    /// signed again.
+    /// The request that stores the whole file. Only for a small file, in the answer to its announcement or when its
+    /// request is signed again.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub upload: Option<RequestView>,
-    /// The requests that store the file part by part. Only for a big file: all parts in the answer to its announcement, the
-    /// missing ones when they are signed again.
+    /// The requests that store the file part by part. Only for a big file: all parts in the answer to its announcement,
+    /// the missing ones when they are signed again.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub parts: Option<Vec<PartView>>,
     /// The length of each part but the last, in bytes.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub part_size: Option<u64>,
-    /// The first missing part that is not in `parts`, because an answer has only so many: send it as `from`. Left out if there
-    /// is none.
+    /// The first missing part that is not in `parts`, because an answer has only so many: send it as `from`. Left out
+    /// if there is none.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     #[schema(minimum = 1)]
     pub next_part: Option<u32>,

@@ -72,8 +72,8 @@ fn commit_of(index: u8) -> Commit {
     }
 }
 
-/// The chunks of a tally that commit in one write: one, some, those of an invocation with the default settings, all. The
-/// answer is the row with all its marks.
+/// The chunks of a tally that commit in one write: one, some, those of an invocation with the default settings, all.
+/// The answer is the row with all its marks.
 #[divan::bench(args = [1, 3, 10, CHUNKS_PER_TALLY])]
 fn commit(bencher: Bencher<'_, '_>, chunks: usize) {
     let runtime = Builder::new_current_thread().enable_all().build().expect("a runtime");

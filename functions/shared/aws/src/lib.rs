@@ -1,8 +1,8 @@
 //! Rowmill on AWS: the adapters of the ports in `rowmill-core`, and what every function needs around its use case.
 //!
-//! A function's `start.rs` calls [`start`], builds its use case from the ports and its groups of settings, and hands it to
-//! [`host::serve`] with a handler. Each invocation ends with one log line: its requests by service, its DynamoDB capacity
-//! and the peak of the process's memory.
+//! A function's `start.rs` calls [`start`], builds its use case from the ports and its groups of settings, and hands it
+//! to [`host::serve`] with a handler. Each invocation ends with one log line: its requests by service, its DynamoDB
+//! capacity and the peak of the process's memory.
 //!
 //! ```text
 //! observe ─► sdk ─► adapters ─► host ─► runtime

@@ -59,8 +59,8 @@ impl Runtime {
     }
 }
 
-/// The ports whose resources the environment names. The template names those that a function uses, so no function builds a
-/// client that it has no use for.
+/// The ports whose resources the environment names. The template names those that a function uses, so no function
+/// builds a client that it has no use for.
 fn ports(clients: &Clients) -> Result<Ports, StartError> {
     let quotas = |table| Arc::new(DynamoDbQuotas::new(clients.dynamodb(), table));
     let bucket = |name| Arc::new(S3Objects::new(clients.s3(), name));

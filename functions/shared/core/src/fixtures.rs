@@ -1,4 +1,5 @@
-//! Plain values for tests: a spec, a job and a chunk's message. A test sets the fields that it is about and takes the rest from here.
+//! Plain values for tests: a spec, a job and a chunk's message. A test sets the fields that it is about and takes the
+//! rest from here.
 
 use jiff::Timestamp;
 use serde_json::Map;

@@ -14,14 +14,14 @@
 //! - [`items`]: reading the items of a chunk, and walking through the failed, skipped and written items of a job.
 //! - [`sending`]: where a message goes: lanes, priorities, live connections.
 //! - [`wiring`]: the ports of a function as one value, which use cases are built from.
-//! - [`progress`]: the steps of a job that several functions share: updating the job row, committing a chunk, closing a tally,
-//!   ending the split.
+//! - [`progress`]: the steps of a job that several functions share: updating the job row, committing a chunk, closing a
+//!   tally, ending the split.
 //! - [`callers`]: callers that are refused.
 //! - [`job_types`]: the job types that Rowmill ships.
 //!
-//! Nothing here knows AWS, a clock or an environment variable. Adapters live in `rowmill-aws`, use cases in the function
-//! crates. Read [`model::job::states`] for the life of a job, [`model::tally`] for how its counts stay exact and [`guide`] for
-//! how to write a job type.
+//! Nothing here knows AWS, a clock or an environment variable. Adapters live in `rowmill-aws`, use cases in the
+//! function crates. Read [`model::job::states`] for the life of a job, [`model::tally`] for how its counts stay exact
+//! and [`guide`] for how to write a job type.
 
 pub mod callers;
 pub mod guide;

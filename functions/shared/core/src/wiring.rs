@@ -1,5 +1,5 @@
-//! Wiring: the ports that use cases are built from. In production the environment names their resources, in tests they are
-//! given. Both build a use case with the same constructor.
+//! Wiring: the ports that use cases are built from. In production the environment names their resources, in tests they
+//! are given. Both build a use case with the same constructor.
 
 use std::sync::Arc;
 

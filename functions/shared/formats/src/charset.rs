@@ -2,8 +2,8 @@
 //!
 //! Bytes that are no character of the charset become bytes that are not valid UTF-8. So the item with them fails as
 //! `invalid_utf8`, as in a file of broken UTF-8, and no character is replaced silently. The items around it are not
-//! affected. In UTF-16, an unpaired surrogate is written as the three bytes that its code point would have in UTF-8. In all
-//! other charsets each malformed sequence is written as one byte [`MALFORMED`].
+//! affected. In UTF-16, an unpaired surrogate is written as the three bytes that its code point would have in UTF-8. In
+//! all other charsets each malformed sequence is written as one byte [`MALFORMED`].
 
 use encoding_rs::{Decoder, DecoderResult};
 use rowmill_core::model::packing::Charset;

@@ -6,8 +6,8 @@ const BLOCK_BYTES: usize = 64 * 1024;
 
 /// Reads a source in blocks of the same length; only the last one is shorter.
 ///
-/// libzstd accepts some damaged frames if it sees all of their bytes at once, and refuses them otherwise. With full blocks
-/// the result depends on the file alone, so each function that decodes it finds the same text.
+/// libzstd accepts some damaged frames if it sees all of their bytes at once, and refuses them otherwise. With full
+/// blocks the result depends on the file alone, so each function that decodes it finds the same text.
 pub struct Filled<R> {
     source: R,
     block: Vec<u8>,

@@ -1,7 +1,7 @@
 //! Reads the members of a gzip file.
 //!
-//! Like `gzip -d`, it ignores bytes behind the last member that do not begin another one, such as zeros that a tape or a
-//! block device padded the file with. It notes where they begin, so that the job can tell its owner.
+//! Like `gzip -d`, it ignores bytes behind the last member that do not begin another one, such as zeros that a tape or
+//! a block device padded the file with. It notes where they begin, so that the job can tell its owner.
 
 use std::io::{self, BufRead, Read};
 

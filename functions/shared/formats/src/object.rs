@@ -45,8 +45,8 @@ pub struct TextBlock {
 }
 
 impl TextStream {
-    /// Starts to decode this upload, of which up to `reads` ranges of 2 MiB are read at once. Must be called within a tokio
-    /// runtime.
+    /// Starts to decode this upload, of which up to `reads` ranges of 2 MiB are read at once. Must be called within a
+    /// tokio runtime.
     pub fn open(objects: Arc<dyn Objects>, file: &SourceFile, packing: &Packing, limits: Limits, reads: usize) -> Self {
         let (sender, pieces) = mpsc::channel(BLOCKS_WAITING);
         let (object, packing) = (ObjectReader::new(objects, file.clone(), reads), packing.clone());
@@ -143,7 +143,8 @@ impl Read for ObjectReader {
             // Not held beside the next ranges.
             self.range = (0, Bytes::new());
             if self.reader.offset() != self.at {
-                // A workbook or a Parquet file is read here and there: what was read ahead of another place is of no use.
+                // A workbook or a Parquet file is read here and there: what was read ahead of another place is of no
+                // use.
                 let (objects, file) = (Arc::clone(&self.objects), self.file.clone());
                 self.reader = SourceReader::careful(objects, file, self.at, self.ahead);
             }

@@ -52,14 +52,14 @@ impl SourceReader {
         Self { objects, file, range_bytes, ahead, ahead_max: ahead, next_offset: offset, in_flight: VecDeque::new() }
     }
 
-    /// A reader for a caller that may need the range at `offset` only. It reads one range ahead from the second range on,
-    /// and twice as many with each further one.
+    /// A reader for a caller that may need the range at `offset` only. It reads one range ahead from the second range
+    /// on, and twice as many with each further one.
     pub fn careful(objects: Arc<dyn Objects>, file: SourceFile, offset: u64, ahead: ReadAhead) -> Self {
         Self { ahead: 0, ..Self::new(objects, file, offset, ahead) }
     }
 
-    /// The next range, or `None` at the end of the file. An error of a range comes when its turn has come; a further call
-    /// begins again with this range.
+    /// The next range, or `None` at the end of the file. An error of a range comes when its turn has come; a further
+    /// call begins again with this range.
     ///
     /// # Errors
     /// `NotFound` or `Changed` if the object was deleted or replaced since the job was created.

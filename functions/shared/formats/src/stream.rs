@@ -26,10 +26,10 @@ pub struct Decoded {
 
 /// Decodes text to its end, or until `sink` returns a break, which is not an error. `sink` gets [`Block`]s.
 ///
-/// All members of a gzip file and all frames of a zstd file are read. A truncated file is an error. So is data after the
-/// last frame of a zstd file. Bytes after the last member of a gzip file that do not begin another one are ignored, as gzip
-/// does; [`Decoded`] says where they begin. The byte-order mark of UTF-16 is dropped. An unpaired surrogate becomes
-/// bytes that are not UTF-8, so that its item fails.
+/// All members of a gzip file and all frames of a zstd file are read. A truncated file is an error. So is data after
+/// the last frame of a zstd file. Bytes after the last member of a gzip file that do not begin another one are ignored,
+/// as gzip does; [`Decoded`] says where they begin. The byte-order mark of UTF-16 is dropped. An unpaired surrogate
+/// becomes bytes that are not UTF-8, so that its item fails.
 ///
 /// Memory: about 500 KiB. For zstd also the window, up to [`Limits::zstd_window_max_bytes`].
 ///

@@ -42,13 +42,14 @@ crate::settings! {
     /// When a job is taken for a dead one.
     #[derive(Clone, Copy, PartialEq, Eq, Debug)]
     pub struct Recovery {
-        /// The time without a sign of life after which the sweep recovers a job. Longer than every function's time limit.
+        /// The time without a sign of life after which the sweep recovers a job. Longer than every function's time
+        /// limit.
         pub stale: Duration = Duration::from_secs(15 * 60), "StaleSeconds";
     }
 }
 
 crate::settings! {
-    /// Grace of runs that were at work at a stop or a pause.
+    /// Grace of runs that are still at work while no chunk may begin.
     #[derive(Clone, Copy, PartialEq, Eq, Debug)]
     pub struct StopGrace {
         /// Longer than an invocation of `process-items` can last, also if clocks differ.

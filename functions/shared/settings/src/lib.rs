@@ -18,8 +18,8 @@
 //! ```
 //!
 //! The environment variable follows from the parameter: `SweepBackoffMaxSeconds` is passed as
-//! `ROWMILL_SWEEP_BACKOFF_MAX_SECONDS`. So does the unit of a [`Duration`](std::time::Duration): the parameter ends with
-//! `Seconds`, `Hours` or `Days`.
+//! `ROWMILL_SWEEP_BACKOFF_MAX_SECONDS`. So does the unit of a [`Duration`](std::time::Duration): the parameter ends
+//! with `Seconds`, `Hours` or `Days`.
 //!
 //! Groups that several functions read are here. A group that one function reads is in the `limits.rs` of that function.
 //! Its `start.rs` calls [`SettingsGroup::from_env`] once. The tests of the template compare every default with the

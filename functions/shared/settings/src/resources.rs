@@ -1,4 +1,5 @@
-//! The tables, the bucket, the queues, the event bus and the secret of the stack, which the template names to each function.
+//! The tables, the bucket, the queues, the event bus and the secret of the stack, which the template names to each
+//! function.
 
 use rowmill_core::wiring::Missing;
 

@@ -8,8 +8,8 @@ use rowmill_core::model::job::LEASE_MARGIN;
 /// The shortest `ProcessTimeoutSeconds` for production. A shorter one is for tests, whose stacks wait for recoveries.
 const SHORTEST_IN_PRODUCTION: u64 = 60;
 
-/// A parameter, a factor for its value, the parameters and seconds whose sum the product must be above, and what happens
-/// otherwise.
+/// A parameter, a factor for its value, the parameters and seconds whose sum the product must be above, and what
+/// happens otherwise.
 type Bound = (&'static str, u32, &'static [&'static str], u64, &'static str);
 
 const BOUNDS: [Bound; 4] = [

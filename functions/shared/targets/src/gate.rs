@@ -2,8 +2,9 @@
 //!
 //! Each host and each function has one gate per process; all job types that call it share the gate. All gates of a
 //! process share its [`ProcessPermits`], which bounds the memory of the calls in flight. While the gate is shut (after
-//! [`UNANSWERED_MAX`] unanswered calls), a call fails immediately with a transient error. If the target sends a short `Retry-After`, the
-//! gate waits and repeats the call itself, so that the batch does not go back to the queue for a delay of a second.
+//! [`UNANSWERED_MAX`] unanswered calls), a call fails immediately with a transient error. If the target sends a short
+//! `Retry-After`, the gate waits and repeats the call itself, so that the batch does not go back to the queue for a
+//! delay of a second.
 
 use std::sync::Arc;
 use std::time::Duration;

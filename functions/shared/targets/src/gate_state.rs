@@ -14,8 +14,8 @@ pub const RETRY_AFTER_MAX: Duration = Duration::from_secs(5 * 60);
 /// The state of a target, derived from its last calls.
 ///
 /// After [`UNANSWERED_MAX`] unanswered calls in a row the gate is shut: no calls are sent for [`SHUT_FOR`]. A target
-/// that hangs therefore does not block the workers that other jobs need. Then a single probe call is sent, and its result
-/// opens the gate or keeps it shut.
+/// that hangs therefore does not block the workers that other jobs need. Then a single probe call is sent, and its
+/// result opens the gate or keeps it shut.
 #[derive(Debug, Default)]
 pub struct GateState {
     unanswered: u32,

@@ -1,9 +1,9 @@
 //! Signatures of webhook calls, version 2.
 //!
-//! Each call carries three headers. `Rowmill-Timestamp` is the time in seconds since 1970. `Idempotency-Key` is the same
-//! for the same items. `Rowmill-Signature` is `v2=` followed by an HMAC-SHA256 in lowercase hexadecimal digits. While the
-//! secret is rotated, the header has two such signatures with a comma between them: of the current secret and of the
-//! previous one. A call is genuine if one of them fits.
+//! Each call carries three headers. `Rowmill-Timestamp` is the time in seconds since 1970. `Idempotency-Key` is the
+//! same for the same items. `Rowmill-Signature` is `v2=` followed by an HMAC-SHA256 in lowercase hexadecimal digits.
+//! While the secret is rotated, the header has two such signatures with a comma between them: of the current secret and
+//! of the previous one. A call is genuine if one of them fits.
 //!
 //! Signed are these lines, each ended by a line feed, and then the raw body:
 //!
@@ -15,8 +15,8 @@
 //! 6. the idempotency key
 //!
 //! None of the lines can contain a line feed, so two different calls never have the same signed text. A service that
-//! checks the signature and refuses old timestamps is safe from replay: of calls to another service, to another path, or
-//! under another idempotency key.
+//! checks the signature and refuses old timestamps is safe from replay: of calls to another service, to another path,
+//! or under another idempotency key.
 //!
 //! The key is that of the target ([`webhook_key()`]), so that a service cannot sign calls to other services.
 

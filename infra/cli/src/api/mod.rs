@@ -1,9 +1,9 @@
 //! The API, typed: one method per call, with retries and timeouts, over HTTP or by direct invocation.
 //!
 //! Every call is safe to repeat. Reads are by nature, and so is a cancellation; a job's creation carries an idempotency
-//! key, so that a repeated one is answered with the job the first one made; a job that is redriven refuses to be redriven
-//! again, which after a lost reply says that it is; an upload announced twice leaves an unused announcement behind, which
-//! expires.
+//! key, so that a repeated one is answered with the job the first one made; a job that is redriven refuses to be
+//! redriven again, which after a lost reply says that it is; an upload announced twice leaves an unused announcement
+//! behind, which expires.
 
 mod error;
 mod results;

@@ -30,8 +30,8 @@ pub struct FunctionUsage {
     pub invocations: BTreeMap<String, u64>,
     /// Lambda memory × time.
     pub gb_seconds: f64,
-    /// Requests the Lambda service makes to SQS for the event source mappings, estimated: one receive and one delete per
-    /// invocation. Empty long polls (about 0.25 per second, queue and idle poller set) are not included.
+    /// Requests the Lambda service makes to SQS for the event source mappings, estimated: one receive and one delete
+    /// per invocation. Empty long polls (about 0.25 per second, queue and idle poller set) are not included.
     pub mapping_requests: u64,
     /// Peak memory of a process, by function.
     pub peak_rss_bytes: BTreeMap<String, u64>,

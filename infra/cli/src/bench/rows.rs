@@ -16,7 +16,8 @@ const COLUMNS: usize = 6;
 /// The header line, which is not counted as a row.
 const HEADER: &str = "id,name,quantity,price,day,token\n";
 
-/// Writes a CSV file of `rows` rows of [`ROW_BYTES`] each, or of [`QUOTED_ROW_BYTES`]. The same number gives the same file.
+/// Writes a CSV file of `rows` rows of [`ROW_BYTES`] each, or of [`QUOTED_ROW_BYTES`]. The same number gives the same
+/// file.
 pub fn write(rows: u64, quoted: bool, to: impl Write) -> io::Result<()> {
     let mut out = BufWriter::with_capacity(1 << 20, to);
     out.write_all(HEADER.as_bytes())?;

@@ -38,7 +38,8 @@ pub struct BenchArgs {
     /// Quote every cell, so that a row has 72 bytes
     #[arg(long)]
     pub quoted: bool,
-    /// Check the rows against the JSON Schema in this file; `none` checks nothing. By default a schema of six properties
+    /// Check the rows against the JSON Schema in this file; `none` checks nothing. By default a schema of six
+    /// properties
     #[arg(long, value_name = "FILE|none")]
     pub schema: Option<PathBuf>,
     /// Watch the job on so many live connections instead of polling it

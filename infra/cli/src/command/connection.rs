@@ -21,7 +21,8 @@ const NO_API: &str = "no API: use --url or --stack-name, set ROWMILL_URL, or sta
 /// The API's address.
 #[derive(Debug, Clone, Default, clap::Args)]
 pub struct ApiArgs {
-    /// URL of the API [default: $ROWMILL_URL, else the running local stack]. The bearer token is that of `rowmill login`, or $ROWMILL_TOKEN
+    /// URL of the API [default: $ROWMILL_URL, else the running local stack]. The bearer token is that of `rowmill
+    /// login`, or $ROWMILL_TOKEN
     #[arg(long, value_name = "URL", conflicts_with_all = ["stack_name", "endpoint_url"])]
     pub url: Option<String>,
     /// The functions, if the stack has no HTTP API.

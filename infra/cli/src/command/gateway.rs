@@ -15,8 +15,8 @@ use crate::stack::{self, StackOptions};
 
 /// Serves the API on a loopback port and invokes the stack's functions for each request
 ///
-/// For stacks without an HTTP API: on LocalStack, or deployed with WithHttpApi=false. Requests get the caller of the token
-/// in $ROWMILL_TOKEN, or none. Standard output contains only the URL. Ctrl-C ends it.
+/// For stacks without an HTTP API: on LocalStack, or deployed with WithHttpApi=false. Requests get the caller of the
+/// token in $ROWMILL_TOKEN, or none. Standard output contains only the URL. Ctrl-C ends it.
 #[derive(Debug, clap::Args)]
 pub struct GatewayArgs {
     /// The functions; without an argument those of the running local stack.

@@ -26,7 +26,8 @@ pub struct JobsArgs {
     /// Only jobs with this status
     #[arg(long, value_parser = word_parser(Status::ALL))]
     pub status: Option<Status>,
-    /// Only completed jobs: `succeeded`, `partial` (some rows failed), `failed` (all rows failed), `empty` (nothing to do)
+    /// Only completed jobs: `succeeded`, `partial` (some rows failed), `failed` (all rows failed), `empty` (nothing to
+    /// do)
     #[arg(long, value_parser = word_parser(JobOutcome::ALL), conflicts_with = "status")]
     pub outcome: Option<JobOutcome>,
     /// Only jobs of this type

@@ -263,7 +263,8 @@ async fn print_counts(connection: &Connection, job: &Job) -> Result<(), CommandE
     }
 }
 
-/// Prints how to fetch the failed rows of an ended job, if there are any and they are not here yet, and where to see the job.
+/// Prints how to fetch the failed rows of an ended job, if there are any and they are not here yet, and where to see
+/// the job.
 fn print_hints(connection: &Connection, job: &Job, rows_are_here: bool) -> Result<(), CommandError> {
     let mut hints = Vec::new();
     if job.status.is_terminal() && job.items_failed > 0 && !rows_are_here {

@@ -1,4 +1,5 @@
-//! Cancelling as an operator of a stack: the functions are invoked with the operator's credentials, for the owner of the job.
+//! Cancelling as an operator of a stack: the functions are invoked with the operator's credentials, for the owner of
+//! the job.
 
 use rowmill_api::problem::ProblemCode;
 use rowmill_core::model::ids::{JobGuid, Owner};

@@ -84,7 +84,8 @@ pub struct ParamArgs {
     /// Compression of the file [default: detected from its content]
     #[arg(long, value_enum)]
     pub compression: Option<Compression>,
-    /// Text encoding by its WHATWG label, for example `utf-16le`, `windows-1252` or `shift_jis` [default: from the byte order mark, else utf-8]
+    /// Text encoding by its WHATWG label, for example `utf-16le`, `windows-1252` or `shift_jis` [default: from the byte
+    /// order mark, else utf-8]
     #[arg(long, value_name = "NAME")]
     pub encoding: Option<String>,
     /// Mapping for transform: a JSON array, or the name of a file with one
@@ -106,8 +107,8 @@ impl ParamArgs {
     ///
     /// # Errors
     ///
-    /// [`CommandError::File`] for an unusable schema or mapping, [`CommandError::Usage`] for a param that is given twice or
-    /// an invalid mapping.
+    /// [`CommandError::File`] for an unusable schema or mapping, [`CommandError::Usage`] for a param that is given
+    /// twice or an invalid mapping.
     pub fn to_json(&self) -> Result<Map<String, Value>, CommandError> {
         let schema = self.schema.as_deref().map(read_json).transpose()?;
         let mapping = self.mapping.as_deref().map(read_mapping).transpose()?;

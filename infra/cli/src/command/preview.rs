@@ -19,8 +19,9 @@ const CELL_WIDTH: usize = 60;
 
 /// Shows the first rows of a file as the server reads them
 ///
-/// The file is stored first, as by `rowmill upload`, because workbooks, Parquet files and compressed files can only be read whole.
-/// The guid of the upload is printed: with it the next preview, with other params, sends nothing. No job is created.
+/// The file is stored first, as by `rowmill upload`, because workbooks, Parquet files and compressed files can only be
+/// read whole. The guid of the upload is printed: with it the next preview, with other params, sends nothing. No job is
+/// created.
 #[derive(Debug, clap::Args)]
 pub struct PreviewArgs {
     /// The file, or the guid of an upload

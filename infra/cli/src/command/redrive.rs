@@ -15,8 +15,8 @@ use crate::upload::{SourceFile, store};
 
 /// Processes the failed items of an ended job again
 ///
-/// With --corrected, the rows of that file replace the failed rows with the same row numbers. Failed rows that are not in
-/// the file stay failed.
+/// With --corrected, the rows of that file replace the failed rows with the same row numbers. Failed rows that are not
+/// in the file stay failed.
 ///
 /// Exit codes with --watch: as for `rowmill run`. Without: 0 if the job was started again.
 #[derive(Debug, clap::Args)]

@@ -1,5 +1,5 @@
-//! `rowmill run`: uploads a file, runs a job on it and follows the job to its end. Or runs a job over rows in the request, or
-//! over nothing.
+//! `rowmill run`: uploads a file, runs a job on it and follows the job to its end. Or runs a job over rows in the
+//! request, or over nothing.
 
 use std::error::Error;
 use std::path::{Path, PathBuf};
@@ -28,7 +28,8 @@ const NAME_MAX_BYTES: usize = 200;
 
 /// Uploads a file, runs a job on it and shows its progress
 ///
-/// A few rows need no file: --items sends them with the request. A job type without input, such as a report, takes neither.
+/// A few rows need no file: --items sends them with the request. A job type without input, such as a report, takes
+/// neither.
 ///
 /// Exit codes: 0 all items succeeded, 3 some items failed, 1 the job failed or could not be followed, 2 wrong usage,
 /// 130 interrupted.

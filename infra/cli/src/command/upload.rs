@@ -14,8 +14,8 @@ use crate::upload::{RememberedUploads, SourceFile, store};
 
 /// Stores a file and prints its guid
 ///
-/// A file of more than 64 MiB is sent in parts. If that is interrupted, the same command sends the rest, for as long as the
-/// upload lives (7 days) and the file does not change.
+/// A file of more than 64 MiB is sent in parts. If that is interrupted, the same command sends the rest, for as long as
+/// the upload lives (7 days) and the file does not change.
 #[derive(Debug, clap::Args)]
 pub struct UploadArgs {
     /// The file to store

@@ -74,7 +74,8 @@ pub(super) async fn upload_packages(
     stream::iter(uploads).buffer_unordered(PARALLEL_UPLOADS).try_collect().await
 }
 
-/// Uploads the template and returns its URL. CloudFormation accepts 1 MB in a bucket, but only 51,200 bytes in a request.
+/// Uploads the template and returns its URL. CloudFormation accepts 1 MB in a bucket, but only 51,200 bytes in a
+/// request.
 pub(super) async fn upload_template(aws: &Aws, bucket: &Bucket, template: &Template) -> Result<String, CallFailed> {
     let text = template.to_json();
     let key = format!("templates/{}.json", sha256_hex(&text));

@@ -1,7 +1,7 @@
 //! Deploys `template.yaml`: uploads packages and template to a bucket, executes a change set and waits for its end.
 //!
-//! The steps are the same for AWS, LocalStack and the embedded local stack. Only the timeouts differ, and the settings that
-//! an emulator's CloudFormation ignores.
+//! The steps are the same for AWS, LocalStack and the embedded local stack. Only the timeouts differ, and the settings
+//! that an emulator's CloudFormation ignores.
 
 mod artifacts;
 mod change_set;

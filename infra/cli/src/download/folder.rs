@@ -46,8 +46,8 @@ impl Folder {
     /// # Errors
     ///
     /// [`DownloadError::Nameless`], [`DownloadError::Twice`], [`DownloadError::Exists`],
-    /// [`DownloadError::FolderInTheWay`] or [`DownloadError::Unwritable`]: everything that can be checked before the first byte is
-    /// fetched.
+    /// [`DownloadError::FolderInTheWay`] or [`DownloadError::Unwritable`]: everything that can be checked before the
+    /// first byte is fetched.
     pub async fn places(&self, files: &[FileView]) -> Result<Vec<Destination>, DownloadError> {
         let mut places = Vec::with_capacity(files.len());
         for file in files {
@@ -76,8 +76,8 @@ impl Folder {
     }
 }
 
-/// The last component of an untrusted path as a safe file name. It stays in its folder, has no leading dot (hidden files,
-/// settings of other programs) and no characters that control the terminal.
+/// The last component of an untrusted path as a safe file name. It stays in its folder, has no leading dot (hidden
+/// files, settings of other programs) and no characters that control the terminal.
 fn safe_name(given: &str) -> Option<String> {
     let last = given.rsplit(['/', '\\']).next().unwrap_or_default();
     // `Path` decides what is a file name, as the operating system does.

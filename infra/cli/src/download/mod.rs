@@ -1,5 +1,5 @@
-//! Downloads a job's results by presigned links. Resumes broken transfers, verifies checksums, and gives a file its name
-//! only when it is complete.
+//! Downloads a job's results by presigned links. Resumes broken transfers, verifies checksums, and gives a file its
+//! name only when it is complete.
 
 mod folder;
 mod partial_file;

@@ -61,7 +61,8 @@ impl<'a> ResultSource<'a> {
 
     /// Downloads `file` to `place` and reports its bytes to `progress`.
     ///
-    /// A retry resumes where the previous attempt stopped. After a wrong length or checksum it starts from the beginning.
+    /// A retry resumes where the previous attempt stopped. After a wrong length or checksum it starts from the
+    /// beginning.
     ///
     /// # Errors
     ///

@@ -1,5 +1,5 @@
-//! Follows a job to its end: listens on a live connection, polls with growing intervals where there is none, and gives up after
-//! a timeout.
+//! Follows a job to its end: listens on a live connection, polls with growing intervals where there is none, and gives
+//! up after a timeout.
 
 mod live;
 mod meter;
@@ -85,8 +85,8 @@ pub trait Observer {
     fn quiet(&mut self, job: &JobView, unchanged: Duration);
 }
 
-/// Follows `job` until it has ended. `observer` gets every state, including the given one and the last one, and never one
-/// that is older than the one before.
+/// Follows `job` until it has ended. `observer` gets every state, including the given one and the last one, and never
+/// one that is older than the one before.
 ///
 /// # Errors
 ///

@@ -86,8 +86,8 @@ impl Reporter {
         let pace = Mutex::new(Pace::new(size));
         let progress = ByteProgress::watched(move |transferred: Transferred| {
             let Transferred { moved, stored } = transferred;
-            // Several parts report at the same time. If the pace is locked, another part is showing a state that is just as
-            // new.
+            // Several parts report at the same time. If the pace is locked, another part is showing a state that is
+            // just as new.
             let Ok(mut pace) = pace.try_lock() else { return };
             pace.note(Instant::now(), stored);
             if let Some(bar) = &shown {

@@ -1,7 +1,7 @@
 //! The API without an HTTP API: each request invokes the function that answers its route.
 //!
-//! A [`Gateway`] does what API Gateway's HTTP API does: it finds the route, makes the event (payload format 2.0), and turns
-//! the function's answer into an HTTP response. The client calls it directly, and [`serve`] puts it on a port.
+//! A [`Gateway`] does what API Gateway's HTTP API does: it finds the route, makes the event (payload format 2.0), and
+//! turns the function's answer into an HTTP response. The client calls it directly, and [`serve`] puts it on a port.
 
 mod answer;
 mod event;
@@ -117,13 +117,14 @@ impl Gateway {
     ///
     /// # Errors
     ///
-    /// [`BadToken`] if it is not a JSON Web Token. Its signature is not checked: anyone who may invoke the functions may
-    /// name any caller, and AWS decides who may.
+    /// [`BadToken`] if it is not a JSON Web Token. Its signature is not checked: anyone who may invoke the functions
+    /// may name any caller, and AWS decides who may.
     pub fn for_caller(self, token: &str) -> Result<Self, BadToken> {
         Ok(Self { authorizer: Some(with_claims(&claims_of(token)?)), ..self })
     }
 
-    /// The same gateway for an owner of jobs, with this scope. As with [`for_caller`](Self::for_caller), AWS decides who may.
+    /// The same gateway for an owner of jobs, with this scope. As with [`for_caller`](Self::for_caller), AWS decides
+    /// who may.
     pub fn for_owner(&self, owner: &Owner, scope: &str) -> Self {
         // The owner of every job of a stack without an issuer. No token may name it.
         let is_nobody = owner.0 == Owner::LOCAL;
@@ -192,8 +193,8 @@ impl Gateway {
 
 /// Why Lambda cannot be called: its own code and message, or else the last cause.
 ///
-/// The SDK's whole chain of causes may show the request, with the rows and claims in it. It must not reach a terminal or a
-/// log.
+/// The SDK's whole chain of causes may show the request, with the rows and claims in it. It must not reach a terminal
+/// or a log.
 fn call_reason<E>(error: &E) -> String
 where
     E: ProvideErrorMetadata + Error + 'static,

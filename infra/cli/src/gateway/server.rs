@@ -104,7 +104,8 @@ async fn answer(gateway: &Gateway, request: Request<Incoming>, progress: Progres
     })
 }
 
-/// The whole body. One that is too long is read to its end before the refusal: many clients look for an answer only then.
+/// The whole body. One that is too long is read to its end before the refusal: many clients look for an answer only
+/// then.
 async fn whole(mut body: Incoming) -> Result<Bytes, Response<Bytes>> {
     match Limited::new(&mut body, BODY_MAX_BYTES).collect().await {
         Ok(body) => Ok(body.to_bytes()),
@@ -118,9 +119,9 @@ async fn whole(mut body: Incoming) -> Result<Bytes, Response<Bytes>> {
 
 /// True if a request is meant for this machine and does not come from a page of another site.
 ///
-/// The gateway acts for its user, and any page in a browser can send requests to a loopback port. A foreign page is known
-/// by its `Origin`, or without one (an image, a script, a link) by `Sec-Fetch-Site`; a name of its own that leads to this
-/// machine (DNS rebinding), by the `Host` or the request's URL.
+/// The gateway acts for its user, and any page in a browser can send requests to a loopback port. A foreign page is
+/// known by its `Origin`, or without one (an image, a script, a link) by `Sec-Fetch-Site`; a name of its own that leads
+/// to this machine (DNS rebinding), by the `Host` or the request's URL.
 pub(super) fn is_local(uri: &Uri, headers: &HeaderMap) -> bool {
     let all = |name: HeaderName, holds: fn(&str) -> bool| {
         headers.get_all(name).iter().all(|value| value.to_str().is_ok_and(holds))

@@ -18,8 +18,8 @@ const TREE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Builds the named binaries.
 ///
-/// Cargo's messages and its progress bar go to standard error. If standard error is not a terminal, cargo draws no bar, and
-/// a line with the number of compiled crates comes every 15 seconds instead.
+/// Cargo's messages and its progress bar go to standard error. If standard error is not a terminal, cargo draws no bar,
+/// and a line with the number of compiled crates comes every 15 seconds instead.
 pub async fn build(workspace: &Path, packages: &[String], compiler: Compiler) -> Result<Vec<Binary>, PackageError> {
     if packages.is_empty() {
         // Without a `--bin`, cargo builds everything.
@@ -57,8 +57,9 @@ pub fn cargo(workspace: &Path) -> Command {
 
 /// Keeps the variables of an outer cargo from a command that calls cargo.
 pub fn forget_outer_cargo(command: &mut Command) {
-    // An outer `cargo run` or `cargo test` sets variables that describe this package. Build scripts that watch those (ring's
-    // does) would run again whenever the outer command changes, and everything that depends on them would be recompiled.
+    // An outer `cargo run` or `cargo test` sets variables that describe this package. Build scripts that watch those
+    // (ring's does) would run again whenever the outer command changes, and everything that depends on them would be
+    // recompiled.
     for (name, _) in std::env::vars_os() {
         let of_outer = ["CARGO_PKG_", "CARGO_MANIFEST_", "CARGO_BIN_", "CARGO_CRATE_", "CARGO_PRIMARY_"];
         if of_outer.iter().any(|prefix| name.to_string_lossy().starts_with(prefix)) {

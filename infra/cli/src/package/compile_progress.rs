@@ -48,7 +48,8 @@ impl CompileProgress {
         self.total = (!crates.is_empty()).then_some(crates.len());
     }
 
-    /// The line to print now: `Compiling: 214 of about 430 crates done, 1 min 20 s`, or `Waiting for cargo, 15 s` before the first one.
+    /// The line to print now: `Compiling: 214 of about 430 crates done, 1 min 20 s`, or `Waiting for cargo, 15 s`
+    /// before the first one.
     pub(super) fn line(&self) -> String {
         self.line_after(self.started.elapsed())
     }

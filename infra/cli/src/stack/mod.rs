@@ -1,7 +1,8 @@
 //! The embedded local stack: the pinned emulator in its own process, with `template.yaml` deployed to it.
 //!
-//! A stack has a state folder (`target/rowmill` by default). `stack.json` contains its URL and its process id, `logs/` one
-//! file per function, `emulator.log` the log of the emulator. All tables, queues and files are lost when the process ends.
+//! A stack has a state folder (`target/rowmill` by default). `stack.json` contains its URL and its process id, `logs/`
+//! one file per function, `emulator.log` the log of the emulator. All tables, queues and files are lost when the
+//! process ends.
 
 mod emulator;
 mod options;
@@ -90,8 +91,8 @@ const EXECUTE_API: &str = "/_aws/execute-api";
 /// The parameter with the address below which WebSocket APIs are served.
 const LIVE_ENDPOINT: &str = "LiveEndpoint";
 
-/// Starts or updates the stack, leaves it running, and returns what other commands know of it. Progress goes to standard
-/// error.
+/// Starts or updates the stack, leaves it running, and returns what other commands know of it. Progress goes to
+/// standard error.
 ///
 /// # Errors
 ///

@@ -33,8 +33,8 @@ pub struct StackOptions {
 /// Puts something between the functions and the emulator, for example a proxy that delays calls, refuses them or drops
 /// replies. Everybody else uses the emulator directly, except for links that functions sign.
 ///
-/// It is called before each start of an emulator with the emulator's base URL, and returns the base URL for the functions.
-/// A running stack keeps the endpoint it was started with.
+/// It is called before each start of an emulator with the emulator's base URL, and returns the base URL for the
+/// functions. A running stack keeps the endpoint it was started with.
 #[derive(Clone)]
 pub struct FunctionsEndpoint(Arc<dyn Fn(&str) -> String + Send + Sync>);
 
@@ -84,7 +84,8 @@ impl StackOptions {
         Template::load(&self.workspace.join("template.yaml"))
     }
 
-    /// The template's parameters: this machine's architecture, few workers to not overload its cores, and the given ones.
+    /// The template's parameters: this machine's architecture, few workers to not overload its cores, and the given
+    /// ones.
     pub(super) fn template_parameters(&self) -> Result<BTreeMap<String, String>, StackError> {
         let architecture =
             Architecture::of_this_machine().ok_or(StackError::UnknownArchitecture(std::env::consts::ARCH))?;

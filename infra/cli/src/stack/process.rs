@@ -119,7 +119,8 @@ fn start(launch: &Launch<'_>) -> std::io::Result<EmulatorProcess> {
         .stdin(Stdio::piped())
         .stdout(log.try_clone()?)
         .stderr(log)
-        // Its own process group, with its functions: the terminal's Ctrl-C only reaches this process, which passes it on.
+        // Its own process group, with its functions: the terminal's Ctrl-C only reaches this process, which passes it
+        // on.
         .process_group(0)
         .spawn()?;
     let record = Record {

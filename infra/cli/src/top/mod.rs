@@ -1,7 +1,7 @@
 //! `rowmill top`: what a stack is doing, as an operator sees it.
 //!
-//! [`read::Reader`] takes a [`Snapshot`], [`draw`] puts it on a terminal, and [`text`] prints it as plain tables. Only the
-//! reader knows AWS.
+//! [`read::Reader`] takes a [`Snapshot`], [`draw`] puts it on a terminal, and [`text`] prints it as plain tables. Only
+//! the reader knows AWS.
 
 pub mod draw;
 pub mod read;

@@ -93,8 +93,8 @@ impl SourceFile {
         Ok(hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
     }
 
-    /// The bytes of `range`, one buffer at a time. `sent` gets the size of each. Ends with an error if the file has become
-    /// too short.
+    /// The bytes of `range`, one buffer at a time. `sent` gets the size of each. Ends with an error if the file has
+    /// become too short.
     pub async fn stream(
         &self,
         range: Range<u64>,

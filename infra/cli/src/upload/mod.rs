@@ -1,5 +1,5 @@
-//! Uploads a file through the API in constant memory. The method depends on the size. An upload in parts can be resumed, also
-//! by a later run of the command.
+//! Uploads a file through the API in constant memory. The method depends on the size. An upload in parts can be
+//! resumed, also by a later run of the command.
 
 mod file;
 mod parts;
@@ -94,7 +94,8 @@ pub struct Stored {
     pub way: UploadMethod,
 }
 
-/// Stores `file`: in the request body if it is a small text, otherwise with presigned requests, in one piece or in parts.
+/// Stores `file`: in the request body if it is a small text, otherwise with presigned requests, in one piece or in
+/// parts.
 ///
 /// With `remembered`, an upload in parts that an earlier run began on the same file and API is resumed.
 ///

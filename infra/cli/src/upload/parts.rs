@@ -1,8 +1,8 @@
 //! Sends a file in parts, in rounds: each sends what the storage does not have.
 //!
-//! A round ends when all its parts are sent, or soon after one of them could not be sent. Then the API is asked again, which lists
-//! the parts in the storage and signs the missing ones. So expired signatures are replaced, and a part whose reply was lost is not
-//! sent twice.
+//! A round ends when all its parts are sent, or soon after one of them could not be sent. Then the API is asked again,
+//! which lists the parts in the storage and signs the missing ones. So expired signatures are replaced, and a part
+//! whose reply was lost is not sent twice.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -59,7 +59,8 @@ impl<'a> Parts<'a> {
     ///
     /// # Errors
     ///
-    /// [`UploadError::Interrupted`] if several rounds in a row stored nothing; other errors if no further round can help.
+    /// [`UploadError::Interrupted`] if several rounds in a row stored nothing; other errors if no further round can
+    /// help.
     pub async fn send(
         mut self,
         api: &ApiClient,

@@ -1,9 +1,9 @@
-//! The uploads in parts that this user has begun: a small file for each, in the user's folder for state, so that the next run of
-//! the command can resume them.
+//! The uploads in parts that this user has begun: a small file for each, in the user's folder for state, so that the
+//! next run of the command can resume them.
 //!
-//! A file is named after the API, the path, the size and the time of the last change of what is uploaded. It holds the name of the
-//! upload and no secret; only its user can read it. It is locked while a command works on the upload, so that two commands do not
-//! send the same parts: the second one makes an upload of its own.
+//! A file is named after the API, the path, the size and the time of the last change of what is uploaded. It holds the
+//! name of the upload and no secret; only its user can read it. It is locked while a command works on the upload, so
+//! that two commands do not send the same parts: the second one makes an upload of its own.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{Read as _, Seek as _, SeekFrom, Write as _};
@@ -61,8 +61,8 @@ impl RememberedUploads {
         Self { folder }
     }
 
-    /// The begun upload of this file to this API, or the place for it. `None` if another command works on it, or if nothing can be
-    /// remembered: then the upload cannot be resumed by a later run, and works all the same.
+    /// The begun upload of this file to this API, or the place for it. `None` if another command works on it, or if
+    /// nothing can be remembered: then the upload cannot be resumed by a later run, and works all the same.
     pub fn of_file(&self, server: &str, file: &SourceFile) -> Option<Remembered> {
         private_folder(&self.folder).ok()?;
         self.remove_old();

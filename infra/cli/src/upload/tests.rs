@@ -125,8 +125,8 @@ struct Multipart {
 const PART: usize = 1_000_000;
 
 impl Multipart {
-    /// Serves it. `put` may answer a sent part in the place of the bucket: it gets the bucket, the part's number and the
-    /// signature.
+    /// Serves it. `put` may answer a sent part in the place of the bucket: it gets the bucket, the part's number and
+    /// the signature.
     async fn serve(
         put: impl Fn(&mut Self, u32, &str) -> Option<Reply> + Send + Sync + 'static,
     ) -> (FakeApi, Arc<Mutex<Self>>) {

@@ -46,8 +46,8 @@ impl Transfer {
         Ok(Self { http, retry, stall_limit: STALL_LIMIT, repeats_lost: true })
     }
 
-    /// The same client for parts: if all bytes of one were sent and the reply was lost, it may be stored. The caller asks before
-    /// it sends them again.
+    /// The same client for parts: if all bytes of one were sent and the reply was lost, it may be stored. The caller
+    /// asks before it sends them again.
     pub fn of_parts(mut self) -> Self {
         self.repeats_lost = false;
         self
@@ -76,8 +76,8 @@ impl Transfer {
             let Err(failure) = self.try_put(file, request, range.clone(), progress, &sent).await else {
                 return Ok(());
             };
-            // An earlier attempt stored the file, and only its answer was lost: no other client has this request, and the
-            // storage checks the checksum that is part of it.
+            // An earlier attempt stored the file, and only its answer was lost: no other client has this request, and
+            // the storage checks the checksum that is part of it.
             if failed > 0 && matches!(failure.error, UploadError::Refused { status: 412, .. }) {
                 return Ok(());
             }

@@ -1,5 +1,5 @@
-//! The `rowmill` command itself, run as a process against an API that answers from a script: exit codes, what goes to which
-//! stream, interruption.
+//! The `rowmill` command itself, run as a process against an API that answers from a script: exit codes, what goes to
+//! which stream, interruption.
 
 mod api;
 mod export;

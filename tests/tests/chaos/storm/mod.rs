@@ -226,8 +226,8 @@ impl Storm {
         }
     }
 
-    /// Sends messages to their dead-letter queues, as if all deliveries had failed: the messages of some chunks, and the
-    /// first message of the split, which has progressed since.
+    /// Sends messages to their dead-letter queues, as if all deliveries had failed: the messages of some chunks, and
+    /// the first message of the split, which has progressed since.
     async fn lose_messages(&self) -> Infallible {
         let stack = &self.chaos.stack;
         while self.dead_letters.get() < self.size.dead_letters {

@@ -48,7 +48,8 @@ async fn an_export_has_every_record_once_and_filtered_records_count_as_succeeded
     assert_eq!(ids, (1..=300).collect::<Vec<_>>());
 }
 
-/// A splitter that continues after a crash finds new records before, between and after the records that the first splitter found.
+/// A splitter that continues after a crash finds new records before, between and after the records that the first
+/// splitter found.
 #[tokio::test]
 async fn records_added_while_an_export_is_split_displace_no_others() {
     for (time, death) in TIMES.iter().flat_map(|time| [(*time, Death::Before), (*time, Death::After)]) {

@@ -1,7 +1,7 @@
 //! The expected cost and duration of a job. Nothing is created.
 //!
-//! It is part of this function for the same reason as the preview: it must detect the same source and find the same refusals as a new
-//! job. The input is counted where all of it is at hand, and else judged by its beginning.
+//! It is part of this function for the same reason as the preview: it must detect the same source and find the same
+//! refusals as a new job. The input is counted where all of it is at hand, and else judged by its beginning.
 
 mod model;
 

@@ -1,7 +1,8 @@
 //! Estimates the usage of a job by its size, and the least time that it takes.
 //!
-//! The figures were measured with `rowmill bench` on a local stack with the template's defaults, on one machine: jobs of
-//! 1,000 to 1,000,000 rows of 60 bytes in which no item fails. The requests follow from the code, the time is that of the machine.
+//! The figures were measured with `rowmill bench` on a local stack with the template's defaults, on one machine: jobs
+//! of 1,000 to 1,000,000 rows of 60 bytes in which no item fails. The requests follow from the code, the time is that
+//! of the machine.
 
 use rowmill_core::items::input::SHARED_READ_MAX_BYTES;
 use rowmill_core::model::cost::Usage;

@@ -1,11 +1,11 @@
 //! Shows the beginning of an upload as a job would read it.
 //!
-//! It is part of this function, because it must find the very dialect, columns and refusals that a new job would find: the same
-//! detection, the same register of job types, the same settings. A function of its own would parse the same hostile
-//! bytes with the same libraries, memory and time, so it would protect nothing, and a deployment with its own job types
-//! would have to build it too. What it reads is bounded by the budget of a new job
-//! ([`Limits::of_beginning`](rowmill_formats::Limits::of_beginning)), which it may spend twice: for the head, and for rows that
-//! lie behind the bytes of the head.
+//! It is part of this function, because it must find the very dialect, columns and refusals that a new job would find:
+//! the same detection, the same register of job types, the same settings. A function of its own would parse the same
+//! hostile bytes with the same libraries, memory and time, so it would protect nothing, and a deployment with its own
+//! job types would have to build it too. What it reads is bounded by the budget of a new job
+//! ([`Limits::of_beginning`](rowmill_formats::Limits::of_beginning)), which it may spend twice: for the head, and for
+//! rows that lie behind the bytes of the head.
 
 mod rows;
 mod shown;
@@ -41,8 +41,9 @@ impl Creator {
     /// The beginning of the owner's upload, read with the params of this request.
     ///
     /// # Errors
-    /// See [`CreateJobError`]: those of a job over this upload, except that limits of active jobs do not matter. A refusal of
-    /// the params by the job type itself is no error but a part of the view: the client may still be choosing them.
+    /// See [`CreateJobError`]: those of a job over this upload, except that limits of active jobs do not matter. A
+    /// refusal of the params by the job type itself is no error but a part of the view: the client may still be
+    /// choosing them.
     pub async fn preview(
         &self,
         owner: &Owner,

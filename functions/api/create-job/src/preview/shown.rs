@@ -17,8 +17,8 @@ const ROW_MAX_BYTES: usize = 64 * 1024;
 
 const COLUMNS_MAX: usize = 1000;
 
-/// Behind how many characters a text is cut off: the first number, or a later one if the row would be too long. With the last
-/// one, as many cells as there may be columns fit.
+/// Behind how many characters a text is cut off: the first number, or a later one if the row would be too long. With
+/// the last one, as many cells as there may be columns fit.
 const TEXT_CHARS: [usize; 4] = [1000, 200, 40, 8];
 
 /// The part of a preview that comes from the rows.

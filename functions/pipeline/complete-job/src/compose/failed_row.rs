@@ -1,13 +1,13 @@
 //! A failed item as a row of the failed-rows file.
 //!
 //! CSV jobs: the input's own header and cells, then `row`, `code`, `message` and `column`. If the input has a column of
-//! such a name, [`failed_rows_columns`] chooses other names. A row with too few cells is filled up with empty ones. In a
-//! row with too many, the last column holds the extra cells, joined by the delimiter. Bytes that are not UTF-8 become
+//! such a name, [`failed_rows_columns`] chooses other names. A row with too few cells is filled up with empty ones. In
+//! a row with too many, the last column holds the extra cells, joined by the delimiter. Bytes that are not UTF-8 become
 //! U+FFFD, and a row too long to be read has empty cells. Cells that a spreadsheet would run as formulas are escaped. A
 //! person corrects the cells and hands the file back to a redrive, which removes the escaping.
 //!
-//! JSONL jobs: JSON lines with `row`, `code`, `message`, `column` and the `record`. If the record is not JSON, `raw` holds
-//! the text of the line.
+//! JSONL jobs: JSON lines with `row`, `code`, `message`, `column` and the `record`. If the record is not JSON, `raw`
+//! holds the text of the line.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;

@@ -68,7 +68,8 @@ impl InputText<'_> {
         Ok(header)
     }
 
-    /// The rows of a chunk that were skipped. If they are not in `read`, a range from the chunk up to `end` is read into it.
+    /// The rows of a chunk that were skipped. If they are not in `read`, a range from the chunk up to `end` is read
+    /// into it.
     pub async fn skipped(
         &self,
         job: JobGuid,

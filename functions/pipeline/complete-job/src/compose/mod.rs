@@ -9,8 +9,8 @@
 //!
 //! Each step reads in row order what the winning runs left, and writes as it reads, so memory does not grow with the
 //! job. When time is nearly up, the [`Composition`] is stored and named in the job row. The next invocation resumes it.
-//! Two runs may compose at the same time, and what they write may differ, because the job was stopped in between. So no run
-//! writes to a file of another, see [`writer`].
+//! Two runs may compose at the same time, and what they write may differ, because the job was stopped in between. So no
+//! run writes to a file of another, see [`writer`].
 
 mod composer;
 mod composition;

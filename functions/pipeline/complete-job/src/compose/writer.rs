@@ -14,8 +14,8 @@ use rowmill_core::ports::{MultipartObjects, Objects, PortError, UploadedPart};
 use rowmill_core::text::Format;
 use serde::{Deserialize, Serialize};
 
-/// The length of a part, in bytes. S3 takes no part below 5 MiB, except the last. After 1,000 parts each part is twice as
-/// long, since S3 takes at most 10,000 of them.
+/// The length of a part, in bytes. S3 takes no part below 5 MiB, except the last. After 1,000 parts each part is twice
+/// as long, since S3 takes at most 10,000 of them.
 pub const PART_BYTES: usize = 8 * 1024 * 1024;
 
 const SHORT_PARTS: usize = 1000;
@@ -79,9 +79,10 @@ pub struct Destination<'a> {
 
 /// Writes a file.
 ///
-/// Two runs may resume the same file at the same place, and write other bytes, because the job was stopped in between. A file
-/// of one part has the name of the run that stores it. A longer one has the name of the run that began it. It is joined
-/// once, by a run whose parts are the stored ones; another run takes the joined file only if it has the length of its own.
+/// Two runs may resume the same file at the same place, and write other bytes, because the job was stopped in between.
+/// A file of one part has the name of the run that stores it. A longer one has the name of the run that began it. It is
+/// joined once, by a run whose parts are the stored ones; another run takes the joined file only if it has the length
+/// of its own.
 pub struct ResultWriter<'a> {
     to: Destination<'a>,
     file: OpenFile,

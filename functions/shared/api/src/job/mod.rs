@@ -1,4 +1,5 @@
-//! A job as the API shows it: [`JobView::of`] combines its row with its counters, [`JobReader`] reads the jobs of an owner.
+//! A job as the API shows it: [`JobView::of`] combines its row with its counters, [`JobReader`] reads the jobs of an
+//! owner.
 
 mod reader;
 mod version;
@@ -21,7 +22,8 @@ pub use reader::JobReader;
 words! {
     /// What a job is doing, in more detail than its status.
     Stage {
-        /// Nothing is at work on the job yet: no function has taken it up, or it is split and none of its chunks has begun.
+        /// Nothing is at work on the job yet: no function has taken it up, or it is split and none of its chunks has
+        /// begun.
         Queued = "queued",
         /// The file is being split. The first chunks may be done already.
         Splitting = "splitting",
@@ -45,7 +47,8 @@ words! {
     PausedBy {
         /// Its owner, who also resumes it.
         Owner = "owner",
-        /// The breaker of its job type, because the target is down. It resumes the job by itself once the target is back.
+        /// The breaker of its job type, because the target is down. It resumes the job by itself once the target is
+        /// back.
         Breaker = "breaker",
         /// The limits of active jobs, since the job was resumed. The job resumes by itself once they have room for it.
         Limits = "limits",
@@ -111,8 +114,8 @@ pub struct JobView {
     #[serde(default)]
     #[schema(required)]
     pub chunks_in_flight: u64,
-    /// What the job has used of AWS so far, over all attempts, and its list price. Null if nothing is known: before anything was
-    /// counted, and for a job of a version that did not count.
+    /// What the job has used of AWS so far, over all attempts, and its list price. Null if nothing is known: before
+    /// anything was counted, and for a job of a version that did not count.
     #[serde(default)]
     #[schema(required)]
     pub cost: Option<JobCost>,
@@ -205,8 +208,8 @@ pub struct PauseView {
     pub by: Open<PausedBy>,
     /// Why, if not by the owner; null for a pause by the owner.
     pub reason: Option<PauseReason>,
-    /// When Rowmill looks next whether the job can continue, if it continues by itself. It may be tried then, or wait until
-    /// another job of its type has shown that the target is back, or has freed a slot.
+    /// When Rowmill looks next whether the job can continue, if it continues by itself. It may be tried then, or wait
+    /// until another job of its type has shown that the target is back, or has freed a slot.
     pub next_probe_at: Option<Timestamp>,
 }
 

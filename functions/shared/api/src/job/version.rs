@@ -12,10 +12,10 @@ pub const VERSION_MAX: u64 = (1 << (ATTEMPT_BITS + 1 + PROGRESS_BITS)) - 1;
 
 /// The version of the view of this job with these counters.
 ///
-/// Attempt, end and progress in this order of weight. The progress is a sum of numbers that only grow within an attempt: the
-/// writes of the job row, and, until the attempt has ended, the items of the tallies and those accounted for. So a later view
-/// never has a smaller version, and a view with more progress or of a newer job row has a larger one, up to 8,191 attempts
-/// and 2^38 items.
+/// Attempt, end and progress in this order of weight. The progress is a sum of numbers that only grow within an
+/// attempt: the writes of the job row, and, until the attempt has ended, the items of the tallies and those accounted
+/// for. So a later view never has a smaller version, and a view with more progress or of a newer job row has a larger
+/// one, up to 8,191 attempts and 2^38 items.
 pub fn version(job: &Job, counters: Option<&Counters>) -> u64 {
     let attempt = u64::from(job.attempt);
     if attempt >> ATTEMPT_BITS > 0 {

@@ -1,7 +1,7 @@
 //! Runs each batch of items on a thread of its own, and notices a processor that does not give its thread back.
 //!
-//! A thread that stays at one item for long gets the lowest priority, so that the batches of other jobs in this process go on.
-//! Without privileges no priority can be raised again, so each batch has a new thread, which ends with it.
+//! A thread that stays at one item for long gets the lowest priority, so that the batches of other jobs in this process
+//! go on. Without privileges no priority can be raised again, so each batch has a new thread, which ends with it.
 //!
 //! No thread can be ended from outside, so a process with a held thread must end. It ends after the answer to its
 //! invocation and before it asks for the next one ([`end_process_if_held`]), so that no message is lost with it.
@@ -99,7 +99,8 @@ impl BatchRunner for BatchThreads {
         }
     }
 
-    /// On a thread of its own as well. What a job type compiles is bounded when the job is created, so nothing watches it.
+    /// On a thread of its own as well. What a job type compiles is bounded when the job is created, so nothing watches
+    /// it.
     async fn prepare(
         &self,
         job_type: Arc<dyn JobType>,
@@ -227,8 +228,8 @@ impl Drop for EndOnDrop {
     }
 }
 
-/// The job and the row of an abandoned batch that holds its thread. Waits only for what may still end: while it waits, this
-/// process may be given messages, which end with it.
+/// The job and the row of an abandoned batch that holds its thread. Waits only for what may still end: while it waits,
+/// this process may be given messages, which end with it.
 async fn held() -> Option<(JobGuid, u64)> {
     let until = Instant::now() + STUCK_AFTER;
     loop {

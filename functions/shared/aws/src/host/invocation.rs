@@ -24,8 +24,8 @@ impl Invocation {
         Self { function, request_id, begun: Instant::now() }
     }
 
-    /// An invocation that starts now, in a function whose invocations have nothing to do with each other: no job pays for
-    /// what earlier ones used.
+    /// An invocation that starts now, in a function whose invocations have nothing to do with each other: no job pays
+    /// for what earlier ones used.
     pub fn begin_apart(function: &'static str, request_id: Option<String>) -> Self {
         usage_shares::OF_PROCESS.drop_open();
         Self::begin(function, request_id)

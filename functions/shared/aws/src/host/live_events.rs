@@ -68,8 +68,8 @@ impl fmt::Debug for LiveEvent {
 
 /// Serves what happens on the connections of a WebSocket API until the execution environment ends.
 ///
-/// The handler returns the HTTP status of its answer: an opening connection with another status than 200 is refused. The
-/// answer has no body: API Gateway drops one, and an emulator may send it to the client.
+/// The handler returns the HTTP status of its answer: an opening connection with another status than 200 is refused.
+/// The answer has no body: API Gateway drops one, and an emulator may send it to the client.
 pub async fn live<U, H, F>(function_name: &'static str, use_case: U, handler: H) -> Result<(), Error>
 where
     U: Send + Sync + 'static,

@@ -84,8 +84,8 @@ fn serve_http(
     .boxed_local()
 }
 
-/// Serves batches of a queue's messages until the execution environment ends. The handler returns the ids of the messages
-/// to deliver again.
+/// Serves batches of a queue's messages until the execution environment ends. The handler returns the ids of the
+/// messages to deliver again.
 pub async fn queue<U, M, H, F>(function_name: &'static str, use_case: U, handler: H) -> Result<(), Error>
 where
     U: Send + Sync + 'static,
@@ -167,9 +167,9 @@ where
     }
 }
 
-/// Serves changes of a table's rows, in the order they were made, until the execution environment ends. The handler answers
-/// with the sequence number from which to deliver again, or none. If it fails, the error is logged here, once, reported to
-/// Lambda, and all changes are delivered again.
+/// Serves changes of a table's rows, in the order they were made, until the execution environment ends. The handler
+/// answers with the sequence number from which to deliver again, or none. If it fails, the error is logged here, once,
+/// reported to Lambda, and all changes are delivered again.
 pub async fn stream<U, H, F, E>(function_name: &'static str, use_case: U, handler: H) -> Result<(), Error>
 where
     U: Send + Sync + 'static,

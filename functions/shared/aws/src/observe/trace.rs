@@ -1,9 +1,9 @@
 //! Trace ids: one for each job, from the request that created it to its last commit.
 //!
-//! The id comes with the request that creates a job: a valid `traceparent` (W3C) of the client, else the trace of X-Ray that
-//! API Gateway or Lambda began. It is stored in the job row. A process that reads the row [remembers](learn) it for a
-//! while, so that every line of the log about the job has it as `trace.id`, and messages about the job carry it to X-Ray. No
-//! decision depends on it, so the rest of the code does not know it.
+//! The id comes with the request that creates a job: a valid `traceparent` (W3C) of the client, else the trace of X-Ray
+//! that API Gateway or Lambda began. It is stored in the job row. A process that reads the row [remembers](learn) it
+//! for a while, so that every line of the log about the job has it as `trace.id`, and messages about the job carry it
+//! to X-Ray. No decision depends on it, so the rest of the code does not know it.
 
 use std::collections::BTreeSet;
 use std::fmt::{self, Display};
@@ -33,8 +33,8 @@ impl TraceId {
         is_id.then(|| Self(digits.to_owned()))
     }
 
-    /// The id in a `traceparent` header (W3C Trace Context): `00-<trace id>-<parent id>-<flags>`. A later version may have
-    /// more parts.
+    /// The id in a `traceparent` header (W3C Trace Context): `00-<trace id>-<parent id>-<flags>`. A later version may
+    /// have more parts.
     pub fn of_traceparent(header: &str) -> Option<Self> {
         let parts: Vec<&str> = header.trim().splitn(5, '-').collect();
         let [version, trace, parent, flags, ..] = parts[..] else { return None };

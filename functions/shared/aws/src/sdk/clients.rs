@@ -69,8 +69,8 @@ impl Clients {
         }
     }
 
-    /// The connections of the WebSocket API with this address. Its requests are not counted: they cost what the messages
-    /// cost. It never retries: who sends a message decides about that.
+    /// The connections of the WebSocket API with this address. Its requests are not counted: they cost what the
+    /// messages cost. It never retries: who sends a message decides about that.
     pub fn connections(&self, live_url: &str) -> aws_sdk_apigatewaymanagement::Client {
         let build = || {
             let timeouts = TimeoutConfig::builder().connect_timeout(CONNECT).operation_timeout(SEND);

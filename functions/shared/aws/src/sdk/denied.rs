@@ -1,5 +1,5 @@
-//! Missing permissions: calls that a policy does not allow. All are reported here: in the log, and as a metric that an alarm
-//! of the template watches.
+//! Missing permissions: calls that a policy does not allow. All are reported here: in the log, and as a metric that an
+//! alarm of the template watches.
 
 use rowmill_core::ports::{BoxError, PortError};
 
@@ -20,7 +20,8 @@ pub fn is_denied(code: Option<&str>) -> bool {
     )
 }
 
-/// Reports a denied call, and returns its error. `reason` is the message of AWS, which names the action and the resource.
+/// Reports a denied call, and returns its error. `reason` is the message of AWS, which names the action and the
+/// resource.
 pub fn denied(doing: &'static str, reason: Option<&str>, source: impl Into<BoxError>) -> PortError {
     report(doing, reason);
     PortError::denied(doing, source)

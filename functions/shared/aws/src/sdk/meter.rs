@@ -1,7 +1,8 @@
 //! Counts the requests to AWS inside the SDK: each attempt by service, and the capacity that DynamoDB reports.
 //!
-//! The counts belong to the process and only grow. [`take`] returns the counts since its last call, for the log. So the sum over
-//! all invocations is always exact, and the share of each is exact if the process serves one invocation at a time.
+//! The counts belong to the process and only grow. [`take`] returns the counts since its last call, for the log. So the
+//! sum over all invocations is always exact, and the share of each is exact if the process serves one invocation at a
+//! time.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -150,8 +151,8 @@ impl Intercept for Meter {
         }
         match context.output_or_error() {
             Some(Ok(output)) if self.0 == Service::DynamoDb => note_what_it_cost(output),
-            // A write whose condition fails is charged by the size of the stored item, but its response has no capacity.
-            // Rows written on condition take one unit, except for job rows with much metadata.
+            // A write whose condition fails is charged by the size of the stored item, but its response has no
+            // capacity. Rows written on condition take one unit, except for job rows with much metadata.
             Some(Err(error)) if error.as_operation_error().is_some_and(is_failed_condition) => {
                 WRITE_HALVES.fetch_add(Usage::of_row_writes(1).write_halves, Ordering::Relaxed);
             }

@@ -1,8 +1,9 @@
 //! For how long a refused request is repeated while an invocation processes messages.
 //!
-//! A message that is given back has lost one of its deliveries, and a throttled table or queue refuses all workers for as long as
-//! they ask for too much. So a function that processes messages repeats a throttled request until its time is nearly over:
-//! the workers wait, and ask for less meanwhile. Where a client waits for an answer, the usual attempts must do.
+//! A message that is given back has lost one of its deliveries, and a throttled table or queue refuses all workers for
+//! as long as they ask for too much. So a function that processes messages repeats a throttled request until its time
+//! is nearly over: the workers wait, and ask for less meanwhile. Where a client waits for an answer, the usual attempts
+//! must do.
 
 use std::time::Duration;
 

@@ -1,11 +1,11 @@
 //! Which job pays for what this process has used.
 //!
-//! The writes that count for a job carry what the process has used since the last such write: its requests, and the time of its
-//! invocations. So the sum over all jobs is what the process has counted, and a job gets a share of what other jobs used
-//! only while it shares invocations with them. No write is made for this.
+//! The writes that count for a job carry what the process has used since the last such write: its requests, and the
+//! time of its invocations. So the sum over all jobs is what the process has counted, and a job gets a share of what
+//! other jobs used only while it shares invocations with them. No write is made for this.
 //!
-//! A write cannot contain what comes after it. So each pays *ahead* for itself and what certainly follows it, and the next write
-//! pays so much less. What a process has used after its last write is lost when it ends.
+//! A write cannot contain what comes after it. So each pays *ahead* for itself and what certainly follows it, and the
+//! next write pays so much less. What a process has used after its last write is lost when it ends.
 
 use std::sync::LazyLock;
 use std::time::{Duration, Instant};
@@ -52,8 +52,8 @@ impl UsageShares {
         share
     }
 
-    /// Gives back a share, because its write was not applied. The next share contains it, without `later`: what was paid ahead
-    /// and does not follow.
+    /// Gives back a share, because its write was not applied. The next share contains it, without `later`: what was
+    /// paid ahead and does not follow.
     pub fn give_back(&self, share: Usage, later: Usage) {
         let mut open = self.open.lock();
         open.returned += share.without(later);

@@ -14,8 +14,8 @@ use crate::ports::{Counted, PortError, RequestCounts, RequestToCount};
 /// Maximum number of full counts a process remembers.
 const REMEMBERED_MAX: NonZeroUsize = NonZeroUsize::new(10_000).unwrap();
 
-/// The counts of a store. A caller that the store has refused is refused without it until its minute or hour ends: refused
-/// requests are not counted, so the counts cannot change before.
+/// The counts of a store. A caller that the store has refused is refused without it until its minute or hour ends:
+/// refused requests are not counted, so the counts cannot change before.
 pub struct RefusalMemory {
     store: Arc<dyn RequestCounts>,
     /// The full counts by caller and route, each with the number of its window.

@@ -41,8 +41,8 @@ pub fn fail_unread(message: &ChunkMessage, done: u32, counts: &mut Counts, run_o
     }));
 }
 
-/// Counts the items of a chunk behind the `done` ones as skipped, because the job is stopped. The `done` ones keep their
-/// outcomes. A skipped item of a redrive keeps its earlier failure. Reads no rows of the upload.
+/// Counts the items of a chunk behind the `done` ones as skipped, because the job is stopped. The `done` ones keep
+/// their outcomes. A skipped item of a redrive keeps its earlier failure. Reads no rows of the upload.
 ///
 /// # Errors
 /// As [`Objects::read`], in a redrive.

@@ -16,13 +16,14 @@ use crate::ports::{Objects, PortError};
 use crate::text::bad_record::ROW_TOO_LONG;
 use crate::text::{BadRecord, CharsetHint, Chunk, ChunkMode, Record, read_items};
 
-/// The most bytes of neighbouring chunks that one request reads. In `process-items` they stay in memory until the last of its
-/// chunks has ended. All chunks of an invocation begin together, so their bytes are in memory at the same time in any case; this
-/// bounds how long a chunk waits for the bytes of its neighbours: about 0.1 seconds at the rate of one connection to S3.
+/// The most bytes of neighbouring chunks that one request reads. In `process-items` they stay in memory until the last
+/// of its chunks has ended. All chunks of an invocation begin together, so their bytes are in memory at the same time
+/// in any case; this bounds how long a chunk waits for the bytes of its neighbours: about 0.1 seconds at the rate of
+/// one connection to S3.
 pub const SHARED_READ_MAX_BYTES: u64 = 8 * 1024 * 1024;
 
-/// The longest gap between two chunks of a shared read, in bytes. Between them may be blank lines, or a short chunk that nobody
-/// here needs. Reading so much takes less time than another request.
+/// The longest gap between two chunks of a shared read, in bytes. Between them may be blank lines, or a short chunk
+/// that nobody here needs. Reading so much takes less time than another request.
 const GAP_MAX_BYTES: u64 = 64 * 1024;
 
 /// True if a chunk of the same file follows another one, or begins a little behind it.

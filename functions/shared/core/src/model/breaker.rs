@@ -1,4 +1,5 @@
-//! The breaker of a job type: what is known of its target, and what follows from a failed run or from a look of the sweep.
+//! The breaker of a job type: what is known of its target, and what follows from a failed run or from a look of the
+//! sweep.
 //!
 //! ```text
 //! closed ──► open ──► probing ──► closed      (enough failed runs; its time is over; the probe made progress)
@@ -31,7 +32,8 @@ pub struct BreakerLimits {
     pub failures: u32,
     /// Time for which failed runs count.
     pub window: Duration,
-    /// Time for which it is open before a job probes. Twice as long after each failed probe, up to [`LONGEST_OPENING`] times.
+    /// Time for which it is open before a job probes. Twice as long after each failed probe, up to [`LONGEST_OPENING`]
+    /// times.
     pub probe: Duration,
 }
 
@@ -40,8 +42,8 @@ impl BreakerLimits {
         self.failures == 0
     }
 
-    /// The limits of a job type with so many lanes. A failed run holds its lane for most of a window, so one of each lane is
-    /// all that may be seen.
+    /// The limits of a job type with so many lanes. A failed run holds its lane for most of a window, so one of each
+    /// lane is all that may be seen.
     pub fn on_lanes(self, lanes: Option<u32>) -> Self {
         let failures = lanes.map_or(self.failures, |lanes| self.failures.min(lanes.max(1)));
         Self { failures, ..self }
@@ -210,8 +212,8 @@ impl Breaker {
         }
     }
 
-    /// Counts a failed run in the window of `fresh`, or in a new one. Enough of them open the breaker, if they are at least
-    /// half of the runs.
+    /// Counts a failed run in the window of `fresh`, or in a new one. Enough of them open the breaker, if they are at
+    /// least half of the runs.
     fn counted(
         seen: Option<&Self>,
         fresh: Option<&Self>,

@@ -13,8 +13,8 @@ use crate::model::tally::{ChunkAddress, Counts};
 /// Number of deaths of its process that make an item poison.
 pub const DEATHS_MAX: u32 = 2;
 
-/// Number of deliveries with a transient error of one item alone after which the item fails and its chunk continues. One
-/// less once an item of the chunk was passed over.
+/// Number of deliveries with a transient error of one item alone after which the item fails and its chunk continues.
+/// One less once an item of the chunk was passed over.
 pub const FAILURES_MAX: u32 = 3;
 
 /// The progress of a chunk.
@@ -39,10 +39,12 @@ pub struct Checkpoint {
     /// The items that run in small parts, because runs have died on them or had no time for them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub suspects: Option<Suspects>,
-    /// Number of items that failed so that the chunk could continue: as poison, or after [`FAILURES_MAX`] transient errors.
+    /// Number of items that failed so that the chunk could continue: as poison, or after [`FAILURES_MAX`] transient
+    /// errors.
     pub passed_over: u32,
-    /// `pauses` of the message whose run has begun since the last fresh message of the isolated chunk. If none of this message
-    /// has, its deliveries were used up without one: invocations were throttled, or came too late for their lane.
+    /// `pauses` of the message whose run has begun since the last fresh message of the isolated chunk. If none of this
+    /// message has, its deliveries were used up without one: invocations were throttled, or came too late for their
+    /// lane.
     pub begun: Option<u32>,
     /// When it last moved.
     pub at: Timestamp,

@@ -1,7 +1,7 @@
 //! The use of AWS by a job, and the price list.
 //!
-//! Functions and command share them: the functions store the [`Usage`] of a job, its answers and the benchmark apply the
-//! [`PriceList`] to it.
+//! Functions and command share them: the functions store the [`Usage`] of a job, its answers and the benchmark apply
+//! the [`PriceList`] to it.
 
 use std::ops::{Add, AddAssign};
 

@@ -15,8 +15,8 @@
 //! | `results/{job}/{attempt}/composition/{run}.json`, `.tail` | a composition that is handed over | `complete-job` |
 //! | `results/{job}/{attempt}/files/{run}/{name}` | a file of the results | `complete-job` |
 //!
-//! `{tally}` has eight digits and `{index}` two, so keys sort like rows. `{run}` separates the objects of a run that lost its
-//! write from the objects of the winner.
+//! `{tally}` has eight digits and `{index}` two, so keys sort like rows. `{run}` separates the objects of a run that
+//! lost its write from the objects of the winner.
 
 use crate::model::ids::{FileGuid, JobGuid, RunId};
 use crate::model::tally::ChunkAddress;
@@ -34,13 +34,14 @@ pub fn upload(file_guid: FileGuid) -> String {
     format!("uploads/{file_guid}")
 }
 
-/// The items that came with the request of a job. Each try to create a job has a name of its own, and so has its object.
+/// The items that came with the request of a job. Each try to create a job has a name of its own, and so has its
+/// object.
 pub fn items(job: JobGuid) -> String {
     format!("results/{job}/items.jsonl")
 }
 
-/// The chunk index of a tally. `stored_by` is the run that stored the chunks' text: two runs of the split may have read a
-/// dataset differently, and the one whose tally row was put first counts.
+/// The chunk index of a tally. `stored_by` is the run that stored the chunks' text: two runs of the split may have read
+/// a dataset differently, and the one whose tally row was put first counts.
 pub fn chunk_index(job: JobGuid, attempt: u32, tally: u32, stored_by: Option<RunId>) -> String {
     match stored_by {
         None => format!("results/{job}/{attempt}/chunks/{tally:08}.json"),

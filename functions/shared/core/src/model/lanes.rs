@@ -1,9 +1,9 @@
 //! Lanes: how at most N chunks of a job type run at once.
 //!
-//! A job type with `concurrency` N has N lanes. Each chunk goes on one of them, and a lane lets one message through at a
-//! time: the next one waits until the one before is acknowledged, becomes a dead letter, or is visible again. A lane is a
-//! message group of the lanes queue. The setting counts when a message is sent, and again when it is received: so it also
-//! holds for messages that were sent before it was changed.
+//! A job type with `concurrency` N has N lanes. Each chunk goes on one of them, and a lane lets one message through at
+//! a time: the next one waits until the one before is acknowledged, becomes a dead letter, or is visible again. A lane
+//! is a message group of the lanes queue. The setting counts when a message is sent, and again when it is received: so
+//! it also holds for messages that were sent before it was changed.
 
 use crate::model::job_type_limits::JobTypeLimits;
 use crate::model::messages::ChunkMessage;
@@ -16,8 +16,8 @@ pub fn lane_of(limits: &JobTypeLimits, message: &ChunkMessage) -> Option<u32> {
     u32::try_from(start.wrapping_add(message.address.number()) % u64::from(concurrency.max(1))).ok()
 }
 
-/// True if a message of this job type was received beside the lanes of its type, so that too many chunks might run at once:
-/// it was sent before the type had lanes, or on a lane that the type no longer has.
+/// True if a message of this job type was received beside the lanes of its type, so that too many chunks might run at
+/// once: it was sent before the type had lanes, or on a lane that the type no longer has.
 pub fn is_astray(limits: &JobTypeLimits, job_type: &str, message: &ChunkMessage) -> bool {
     limits.of(job_type).concurrency.is_some_and(|lanes| message.lane.is_none_or(|lane| lane >= lanes))
 }

@@ -16,8 +16,8 @@ pub const TICKET_LIFETIME: Duration = Duration::from_secs(60);
 /// Retention of a connection. API Gateway closes every connection after two hours; the rest is for the clocks.
 pub const CONNECTION_LIFETIME: Duration = Duration::from_secs(130 * 60);
 
-/// The SHA-256 of a ticket, in hexadecimal. Only this is stored, so nobody can open a connection with what they read in the
-/// table.
+/// The SHA-256 of a ticket, in hexadecimal. Only this is stored, so nobody can open a connection with what they read in
+/// the table.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct TicketDigest(String);
 

@@ -1,5 +1,5 @@
-//! The messages between the functions. Each is small, says of which kind it is, carries the counts that its receiver needs, and
-//! may arrive any number of times in any order.
+//! The messages between the functions. Each is small, says of which kind it is, carries the counts that its receiver
+//! needs, and may arrive any number of times in any order.
 
 use serde::{Deserialize, Serialize};
 
@@ -57,8 +57,8 @@ pub struct ChunkMessage {
     /// The history of the message, which tells its receiver how to begin.
     #[serde(default)]
     pub delivery_mode: DeliveryMode,
-    /// The job's `maxConcurrency` when the message was sent: how many of its chunks may be in flight at once. The run that
-    /// commits this chunk sends the one that waits for it.
+    /// The job's `maxConcurrency` when the message was sent: how many of its chunks may be in flight at once. The run
+    /// that commits this chunk sends the one that waits for it.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub max_concurrency: Option<u32>,
     /// The object that holds the chunk's text, if it is not a range of the upload.

@@ -6,9 +6,9 @@ use jiff::Timestamp;
 
 use crate::model::ids::FileGuid;
 
-/// Time for which an announced upload counts as outstanding if it is never completed. Its presigned requests end earlier. Its parts are
-/// kept for as long as the upload lives, so that it can be resumed; once its requests are signed again after this time, it counts
-/// again.
+/// Time for which an announced upload counts as outstanding if it is never completed. Its presigned requests end
+/// earlier. Its parts are kept for as long as the upload lives, so that it can be resumed; once its requests are signed
+/// again after this time, it counts again.
 pub const OUTSTANDING_FOR: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// Limits of an owner's announced and not completed uploads.

@@ -4,8 +4,8 @@
 //! {"*": "normal", "local": "high", "ann": "high", "nightly@example.com": "low"}
 //! ```
 //!
-//! `*` stands for all owners that it does not name; without it they may use `normal`. The functions read it at their start, and
-//! `rowmill` checks it before it deploys.
+//! `*` stands for all owners that it does not name; without it they may use `normal`. The functions read it at their
+//! start, and `rowmill` checks it before it deploys.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,14 +16,15 @@ use crate::model::entries::Entries;
 use crate::model::ids::Owner;
 use crate::model::job::Priority;
 
-/// The parameter if nothing is said: the one owner of a stack without login may use every priority, others `normal` at most.
+/// The parameter if nothing is said: the one owner of a stack without login may use every priority, others `normal` at
+/// most.
 pub const DEFAULT: &str = r#"{"*": "normal", "local": "high"}"#;
 
 /// The name that stands for all other owners.
 const OTHERS: &str = "*";
 
-/// The longest parameter, in characters: as in the template, so that no function finds a longer one at its start. All variables
-/// of a function share 4 KB.
+/// The longest parameter, in characters: as in the template, so that no function finds a longer one at its start. All
+/// variables of a function share 4 KB.
 pub const MAX_CHARS: usize = 3000;
 
 /// Maximum length of a name or of a word in an error.

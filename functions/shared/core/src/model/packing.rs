@@ -42,8 +42,8 @@ pub enum Compression {
     Zstd,
 }
 
-/// A character set other than UTF-8: any of the [WHATWG encoding standard](https://encoding.spec.whatwg.org). It is stored
-/// as its name in lower case.
+/// A character set other than UTF-8: any of the [WHATWG encoding standard](https://encoding.spec.whatwg.org). It is
+/// stored as its name in lower case.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Charset(&'static Encoding);
 

@@ -1,8 +1,8 @@
 //! The results of a job: the files for its owner that exist from the end of an attempt on, and their keys.
 //!
-//! The files are composed before the attempt ends, each under the id of the run that stores it. The manifest names the files
-//! with these ids, and the transaction that ends the attempt names the manifest. So the results of an ended job are always
-//! complete, and a run that was given up can neither show nor change a file.
+//! The files are composed before the attempt ends, each under the id of the run that stores it. The manifest names the
+//! files with these ids, and the transaction that ends the attempt names the manifest. So the results of an ended job
+//! are always complete, and a run that was given up can neither show nor change a file.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -114,8 +114,9 @@ pub fn crc64_text(crc: u64) -> String {
     STANDARD.encode(crc.to_be_bytes())
 }
 
-/// The names of the columns that follow the input's columns in a failed-rows file: `row`, `code`, `message`, `column`. If
-/// the input has a column of one of these names, all four get the prefix `rowmill_`, repeated until no name is taken.
+/// The names of the columns that follow the input's columns in a failed-rows file: `row`, `code`, `message`, `column`.
+/// If the input has a column of one of these names, all four get the prefix `rowmill_`, repeated until no name is
+/// taken.
 pub fn failed_rows_columns(input: &[String]) -> [String; 4] {
     let mut names = ["row", "code", "message", "column"].map(str::to_owned);
     while names.iter().any(|name| input.contains(name)) {

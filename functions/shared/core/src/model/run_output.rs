@@ -2,8 +2,8 @@
 //!
 //! A run output is JSON Lines: the failed items in row order (one [`FailedItem`] a line), the outputs in row order (one
 //! [`ItemOutput`] a line) and, if the job was stopped during the run, the first row that was skipped. It always covers
-//! the whole chunk so far: a run that continues another one starts with the run output of that one. The key contains the
-//! id of the run. Only the run output of the run that won the chunk's commit is read.
+//! the whole chunk so far: a run that continues another one starts with the run output of that one. The key contains
+//! the id of the run. Only the run output of the run that won the chunk's commit is read.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -59,7 +59,8 @@ pub struct RunOutput {
     pub failed: Vec<FailedItem>,
     /// The pieces of the output file from the other items, in row order.
     pub outputs: Vec<ItemOutput>,
-    /// The row of the first skipped item, if the job was stopped during the run. All items from this row on were skipped.
+    /// The row of the first skipped item, if the job was stopped during the run. All items from this row on were
+    /// skipped.
     pub skipped_from: Option<u64>,
 }
 

@@ -2,8 +2,9 @@
 //!
 //! A tally counts 64 consecutive chunks. One conditional write on the tally commits a chunk: it sets the chunk's
 //! [`Mark`] and adds its counts, if and only if the mark is not set yet. So a chunk counts once, even if its message is
-//! delivered many times. Several chunks may commit in one write, all of them or none. A tally is closed when all of its chunks are committed. Its counts are then folded into the
-//! attempt's [`Totals`], also once. An attempt is complete when all of its tallies are closed.
+//! delivered many times. Several chunks may commit in one write, all of them or none. A tally is closed when all of its
+//! chunks are committed. Its counts are then folded into the attempt's [`Totals`], also once. An attempt is complete
+//! when all of its tallies are closed.
 
 use std::collections::BTreeSet;
 use std::ops::{Add, AddAssign};

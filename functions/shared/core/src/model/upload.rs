@@ -21,7 +21,8 @@ pub struct Upload {
     pub state: UploadState,
     /// When it was announced.
     pub created_at: Timestamp,
-    /// The time from which on it cannot be used for new jobs. Its object is kept longer, for the jobs that use it already.
+    /// The time from which on it cannot be used for new jobs. Its object is kept longer, for the jobs that use it
+    /// already.
     pub expires_at: Timestamp,
 }
 
@@ -41,8 +42,8 @@ pub enum UploadState {
 pub struct Multipart {
     /// Its name in the bucket.
     pub id: String,
-    /// The length of each part but the last, in bytes. It is stored, so that another version of Rowmill signs the same parts
-    /// again.
+    /// The length of each part but the last, in bytes. It is stored, so that another version of Rowmill signs the same
+    /// parts again.
     pub part_size: u64,
 }
 

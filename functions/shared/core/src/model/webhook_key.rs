@@ -11,8 +11,8 @@ use crate::model::sha256::hex;
 /// derived from the same secret.
 const CONTEXT: &str = "rowmill webhook\n";
 
-/// The key of the target with this job type: what its service gets. It does not reveal the secret, nor the key of another
-/// target. 64 lowercase hexadecimal digits, which are the key as a text.
+/// The key of the target with this job type: what its service gets. It does not reveal the secret, nor the key of
+/// another target. 64 lowercase hexadecimal digits, which are the key as a text.
 pub fn webhook_key(secret: &str, job_type: &str) -> String {
     hmac_sha256(secret, &[CONTEXT.as_bytes(), job_type.as_bytes()])
 }

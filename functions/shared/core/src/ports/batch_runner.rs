@@ -59,7 +59,8 @@ pub struct ItemBatch {
     pub items: Vec<Item>,
     pub call: BatchCall,
     /// Maximum number of bytes of their outputs together. An item beyond that fails with
-    /// [`OUTPUT_TOO_LARGE`](super::OUTPUT_TOO_LARGE), and its output is dropped at once. A job type with a `process_batch` of its own bounds its outputs itself.
+    /// [`OUTPUT_TOO_LARGE`](super::OUTPUT_TOO_LARGE), and its output is dropped at once. A job type with a
+    /// `process_batch` of its own bounds its outputs itself.
     pub output_max_bytes: u64,
 }
 

@@ -36,7 +36,8 @@ pub fn observed<T>(observer: Arc<dyn ItemObserver>, poll: impl FnOnce() -> T) ->
     poll()
 }
 
-/// Runs `poll` on this thread with so many bytes left for the outputs of its batch. A batch may be polled by several threads.
+/// Runs `poll` on this thread with so many bytes left for the outputs of its batch. A batch may be polled by several
+/// threads.
 pub(super) fn with_output_left<T>(left: &mut u64, poll: impl FnOnce() -> T) -> T {
     OUTPUT_LEFT.set(*left);
     let polled = poll();
@@ -44,8 +45,9 @@ pub(super) fn with_output_left<T>(left: &mut u64, poll: impl FnOnce() -> T) -> T
     polled
 }
 
-/// Tells who watches this thread that it begins with the item of this row. A job type whose `process_batch` works row by
-/// row calls this for each row, so that an item that takes too long is found by its row, and is the only one that counts.
+/// Tells who watches this thread that it begins with the item of this row. A job type whose `process_batch` works row
+/// by row calls this for each row, so that an item that takes too long is found by its row, and is the only one that
+/// counts.
 pub fn begin_item(row: u64) -> bool {
     OBSERVER.with_borrow(|observer| observer.as_ref().is_none_or(|observer| observer.at_item(row)))
 }

@@ -11,8 +11,8 @@ pub trait Tickets: Send + Sync {
     /// Stores a ticket of this owner.
     async fn issue(&self, ticket: &TicketDigest, owner: &Owner, until: Timestamp) -> Result<(), PortError>;
 
-    /// Uses a ticket up. Returns its owner; none if there is no such ticket, if it has expired by `now`, or if it was used.
-    /// Of several calls at once with one ticket at most one gets the owner.
+    /// Uses a ticket up. Returns its owner; none if there is no such ticket, if it has expired by `now`, or if it was
+    /// used. Of several calls at once with one ticket at most one gets the owner.
     ///
     /// # Errors
     /// `Unavailable`: the ticket may be used up.

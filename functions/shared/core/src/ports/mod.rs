@@ -1,5 +1,6 @@
-//! The ports: the interfaces through which the use cases reach the world. Adapters that speak AWS live in `rowmill-aws`. The in-memory adapters, and
-//! the contract suites that every adapter must pass, are in this crate under the feature `testing`.
+//! The ports: the interfaces through which the use cases reach the world. Adapters that speak AWS live in
+//! `rowmill-aws`. The in-memory adapters, and the contract suites that every adapter must pass, are in this crate under
+//! the feature `testing`.
 
 mod batch_runner;
 mod blocks;

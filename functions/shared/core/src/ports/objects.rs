@@ -93,8 +93,8 @@ pub trait MultipartObjects: Send + Sync {
     /// Begins a multipart upload and returns its identifier.
     async fn begin_multipart(&self, key: &str, content_type: &str) -> Result<String, PortError>;
 
-    /// Stores a part. Every part except the last must have at least [`PART_MIN_BYTES`]. Parts are numbered from 1; a part
-    /// with a number that exists replaces the stored one.
+    /// Stores a part. Every part except the last must have at least [`PART_MIN_BYTES`]. Parts are numbered from 1; a
+    /// part with a number that exists replaces the stored one.
     async fn put_part(&self, key: &str, multipart: &str, number: u32, bytes: Bytes) -> Result<UploadedPart, PortError>;
 
     /// Lists the parts stored so far, in order.

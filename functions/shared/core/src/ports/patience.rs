@@ -1,7 +1,7 @@
 //! Until when adapters repeat a throttled request here.
 //!
-//! The host sets it around the work of an invocation. A task or a thread has none of its own, so code that starts one passes
-//! on what is [`current`] where it starts it.
+//! The host sets it around the work of an invocation. A task or a thread has none of its own, so code that starts one
+//! passes on what is [`current`] where it starts it.
 
 use tokio::task::futures::TaskLocalFuture;
 use tokio::time::Instant;

@@ -37,10 +37,9 @@ pub trait JobType: Send + Sync {
 
     /// Makes the processor for a job's items.
     ///
-    /// It is called when a job is created, so that bad params are rejected in the response to the client; also before the
-    /// file is uploaded, with a head without columns, as an empty file has. It is called
-    /// again once in each process that works on the job. So this is the place to compile schemas and templates from the
-    /// params.
+    /// It is called when a job is created, so that bad params are rejected in the response to the client; also before
+    /// the file is uploaded, with a head without columns, as an empty file has. It is called again once in each process
+    /// that works on the job. So this is the place to compile schemas and templates from the params.
     ///
     /// # Errors
     /// If the params are invalid for this type and file.
@@ -50,8 +49,8 @@ pub trait JobType: Send + Sync {
 /// Where the items of a job come from.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum InputKind {
-    /// An uploaded file: each item is a record of the file. Or items in the request: each is a JSON object, as a line of
-    /// a file with JSON lines.
+    /// An uploaded file: each item is a record of the file. Or items in the request: each is a JSON object, as a line
+    /// of a file with JSON lines.
     File,
     /// A dataset in the records table, named by the param `dataset`: each item is one record, as the JSON object
     /// `{"key": "…", "fields": {…}}`.
@@ -63,8 +62,8 @@ pub enum InputKind {
 /// Cost of an item of a job type.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum CostClass {
-    /// Microseconds: it waits for nothing and computes little. Chunks are as large as they can be while all workers have
-    /// some.
+    /// Microseconds: it waits for nothing and computes little. Chunks are as large as they can be while all workers
+    /// have some.
     Fast,
     /// Milliseconds: it waits for a store.
     StoreBound,

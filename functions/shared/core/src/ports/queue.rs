@@ -13,8 +13,8 @@ pub trait Queue<M: Grouped + Send + Sync>: Send + Sync {
         self.send_later(messages, Duration::ZERO).await
     }
 
-    /// Sends these messages, to be received after this time at the earliest, or after the longest that the queue can hold
-    /// messages back. Retries entries that the queue refuses temporarily.
+    /// Sends these messages, to be received after this time at the earliest, or after the longest that the queue can
+    /// hold messages back. Retries entries that the queue refuses temporarily.
     ///
     /// # Errors
     /// `Unavailable`: some of the messages may have been sent. Send all of them again.

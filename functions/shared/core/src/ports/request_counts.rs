@@ -9,8 +9,8 @@ use crate::ports::PortError;
 /// Counts the `POST` requests of each caller to each route.
 #[async_trait]
 pub trait RequestCounts: Send + Sync {
-    /// Counts a request, unless a limit is reached. One write. Idempotent for a while: the same request again is not counted
-    /// again, since the first reply was lost.
+    /// Counts a request, unless a limit is reached. One write. Idempotent for a while: the same request again is not
+    /// counted again, since the first reply was lost.
     async fn count(&self, request: &RequestToCount, limits: RequestLimits) -> Result<Counted, PortError>;
 }
 

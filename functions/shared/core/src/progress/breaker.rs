@@ -57,7 +57,8 @@ pub enum Looked {
 enum Judged {
     /// The target answers.
     Succeeded,
-    /// Nothing, and perhaps never: it has ended, is being stopped, is paused by its owner, waits for slots, or cannot be read.
+    /// Nothing, and perhaps never: it has ended, is being stopped, is paused by its owner, waits for slots, or cannot
+    /// be read.
     Over,
     /// Nothing yet.
     Open,
@@ -114,7 +115,8 @@ impl BreakerSteps {
                 BreakerMoved::Lost(there) => seen = there,
             }
         }
-        // Too many runs report at once, and the breaker is not open. This one is not counted, and its message is delivered again.
+        // Too many runs report at once, and the breaker is not open. This one is not counted, and its message is
+        // delivered again.
         Ok(None)
     }
 
@@ -149,7 +151,8 @@ impl BreakerSteps {
             // It waits for slots.
             Ok(job) if job.is_paused() => Looked::Wait(now),
             Ok(job) => Looked::Resumed(Box::new(job)),
-            // Its owner has paused, resumed or stopped it. A resume has a message of its own: a second one could join the resend.
+            // Its owner has paused, resumed or stopped it. A resume has a message of its own: a second one could join
+            // the resend.
             Err(_) => Looked::Wait(now),
         })
     }

@@ -76,10 +76,10 @@ impl Counters {
         self.open.iter().filter(move |tally| !waits(tally.number))
     }
 
-    /// Chunks that are counted and not committed. Those that wait until the chunk `max_concurrency` places before them is
-    /// committed are not in flight: so of the chunks with the same number modulo `max_concurrency` at most one is. Neither are
-    /// those of a tally that waits until the one `tallies_ahead` places before it is half done. A width of 0, which no request
-    /// may have, counts as 1.
+    /// Chunks that are counted and not committed. Those that wait until the chunk `max_concurrency` places before them
+    /// is committed are not in flight: so of the chunks with the same number modulo `max_concurrency` at most one is.
+    /// Neither are those of a tally that waits until the one `tallies_ahead` places before it is half done. A width of
+    /// 0, which no request may have, counts as 1.
     pub fn in_flight(&self, job: &Job) -> u64 {
         match job.max_concurrency {
             None => self.due(job).map(|tally| u64::from(tally.expected.saturating_sub(tally.done))).sum(),

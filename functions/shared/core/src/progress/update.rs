@@ -10,8 +10,8 @@ use crate::model::job::{Job, Lease, Stop};
 use crate::model::tally::Counts;
 use crate::ports::{Clock, JobStore, PortError, UpdateAnswer};
 
-/// Maximum number of writes of a transition if another write is first each time. One of those who write at the same time succeeds
-/// each time, so more of them would have to write the row at once.
+/// Maximum number of writes of a transition if another write is first each time. One of those who write at the same
+/// time succeeds each time, so more of them would have to write the row at once.
 const TRIES: usize = 100;
 
 /// Result of a transition, with the current job.
@@ -96,8 +96,8 @@ pub async fn update_job_ahead(
     Err(PortError::unavailable("updating the job", "its row keeps changing"))
 }
 
-/// Takes the lease of a job's present attempt for the run `holder`, or extends it. It expires after `duration`, which must
-/// be longer than the invocation can run: see [`LEASE_MARGIN`](crate::model::job::LEASE_MARGIN).
+/// Takes the lease of a job's present attempt for the run `holder`, or extends it. It expires after `duration`, which
+/// must be longer than the invocation can run: see [`LEASE_MARGIN`](crate::model::job::LEASE_MARGIN).
 pub async fn take_lease(
     jobs: &dyn JobStore,
     clock: &dyn Clock,

@@ -10,8 +10,8 @@ use crate::model::lanes::lane_of;
 use crate::model::messages::ChunkMessage;
 use crate::ports::{PortError, Queue};
 
-/// A queue of chunks, with the lanes beside it: a chunk of a job type with `concurrency` goes on a lane, any other to the
-/// queue. All senders of chunks use it, so no chunk of such a type gets past its lanes.
+/// A queue of chunks, with the lanes beside it: a chunk of a job type with `concurrency` goes on a lane, any other to
+/// the queue. All senders of chunks use it, so no chunk of such a type gets past its lanes.
 pub struct LaneRouter {
     pub limits: JobTypeLimits,
     /// The queue of all other chunks: the items or the isolate queue.

@@ -51,8 +51,8 @@ impl LiveSender {
         }
     }
 
-    /// Gives a connection up: removes its rows and hangs up, so that its client opens another one and gets the state that
-    /// it missed.
+    /// Gives a connection up: removes its rows and hangs up, so that its client opens another one and gets the state
+    /// that it missed.
     pub async fn give_up(&self, connection: &ConnectionId) -> Result<(), PortError> {
         // A connection that nobody can send to can often not be closed either. Without rows it is as good as closed.
         let _ = self.sender.hang_up(connection).await;

@@ -1,5 +1,5 @@
-//! Where a message goes: chunks on the lane of their job type, messages on the queue of their priority, live messages to
-//! connections.
+//! Where a message goes: chunks on the lane of their job type, messages on the queue of their priority, live messages
+//! to connections.
 
 pub mod lane_router;
 pub mod live_sender;

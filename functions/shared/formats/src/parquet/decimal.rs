@@ -9,8 +9,9 @@ pub(super) const DECIMAL_MAX_BYTES: usize = 256;
 /// The maximum number of digits of a decimal. The specification sets no limit; the longest ones in use have 76.
 pub(super) const DECIMAL_MAX_DIGITS: i32 = 76;
 
-/// The number of digits after the point, if the specification allows this scale and precision: the precision is positive,
-/// and the scale is neither negative nor larger. A value is written with `scale` digits, so an unchecked one is a bomb.
+/// The number of digits after the point, if the specification allows this scale and precision: the precision is
+/// positive, and the scale is neither negative nor larger. A value is written with `scale` digits, so an unchecked one
+/// is a bomb.
 pub(super) fn checked_scale(scale: i32, precision: i32) -> Result<usize, DecodeError> {
     let is_allowed = (1..=DECIMAL_MAX_DIGITS).contains(&precision) && (0..=precision).contains(&scale);
     usize::try_from(scale).ok().filter(|_| is_allowed).ok_or_else(|| {

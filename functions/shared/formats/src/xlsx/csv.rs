@@ -9,8 +9,8 @@ use crate::blocks::{Block, Blocks, Stopped};
 /// A supply of commas for empty cells.
 const COMMAS: &[u8] = &[b','; 512];
 
-/// Writes rows as CSV. Rows without a value are omitted. The first row with a value, after the title rows, is the header;
-/// shorter rows behind it are padded to its width.
+/// Writes rows as CSV. Rows without a value are omitted. The first row with a value, after the title rows, is the
+/// header; shorter rows behind it are padded to its width.
 pub(super) struct Rows<'b, 'w, S> {
     blocks: &'b mut Blocks<'w, S>,
     /// Number of rows with a value that still stand before the header.

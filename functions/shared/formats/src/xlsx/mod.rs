@@ -1,10 +1,10 @@
 //! Converts a sheet of a workbook to CSV.
 //!
 //! The sheet is read cell by cell, so memory does not grow with its size. Only the shared strings of the workbook are
-//! held in memory, packed into one buffer. The first row that is not empty, after the title rows, is the header. Rows without
-//! a value are omitted. Rows shorter than the header are padded; longer rows stay longer, so that they become ragged items. A
-//! merged cell has its value in its first cell. Hidden rows and columns are read like others. [`cell`] describes how
-//! cells are converted.
+//! held in memory, packed into one buffer. The first row that is not empty, after the title rows, is the header. Rows
+//! without a value are omitted. Rows shorter than the header are padded; longer rows stay longer, so that they become
+//! ragged items. A merged cell has its value in its first cell. Hidden rows and columns are read like others. [`cell`]
+//! describes how cells are converted.
 //!
 //! This is built on an XML parser and not on a spreadsheet crate. Spreadsheet crates hold strings, styles and texts of
 //! any size in memory, and the process ends if memory runs out. They also reject a whole sheet because of one unknown
@@ -34,8 +34,8 @@ use crate::error::{DecodeError, Place};
 use crate::source::Source;
 use crate::watch::Watch;
 
-/// Writes the text of the sheet to `sink`. Without a name, the first visible sheet is used. `title_rows` of its rows that
-/// are not empty stand before the header.
+/// Writes the text of the sheet to `sink`. Without a name, the first visible sheet is used. `title_rows` of its rows
+/// that are not empty stand before the header.
 pub(crate) fn decode<R: Read + Seek>(
     file: R,
     sheet: Option<&str>,

@@ -52,7 +52,8 @@ impl Endpoint {
         Ok(Self { hosts: self.hosts.iter().cloned().chain(more).collect(), ..self })
     }
 
-    /// The endpoint that a redirect leads to. It must be at the configured host and port, or at one that the target names.
+    /// The endpoint that a redirect leads to. It must be at the configured host and port, or at one that the target
+    /// names.
     ///
     /// `allowPrivate` applies only to the configured host and port. Any other host, and any host that it redirects to,
     /// must have a public address. So no host can redirect a call into a private network, or to this machine, where

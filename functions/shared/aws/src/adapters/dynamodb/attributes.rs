@@ -49,8 +49,8 @@ pub fn from_item<T: DeserializeOwned>(doing: &'static str, item: Item) -> Result
     serde_dynamo::from_item(item).map_err(|error| PortError::invalid(doing, error))
 }
 
-/// The attribute names of the `#name` placeholders in an expression. Expressions use placeholders for all attributes, since
-/// DynamoDB reserves over 570 words and adds more.
+/// The attribute names of the `#name` placeholders in an expression. Expressions use placeholders for all attributes,
+/// since DynamoDB reserves over 570 words and adds more.
 pub fn names(expression: &str) -> impl Iterator<Item = (String, String)> + '_ {
     expression.split('#').skip(1).map(|rest| {
         let end = rest.find(|c: char| !c.is_ascii_alphanumeric()).unwrap_or(rest.len());

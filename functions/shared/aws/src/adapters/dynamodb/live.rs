@@ -15,8 +15,8 @@ use super::write::{Update, Written};
 
 /// The connections table in DynamoDB.
 ///
-/// The subscriptions of a connection are a set in its row below its owner, so that one write adds one within its limit, and
-/// one query finds every connection that may watch a job of the owner.
+/// The subscriptions of a connection are a set in its row below its owner, so that one write adds one within its limit,
+/// and one query finds every connection that may watch a job of the owner.
 #[derive(Clone, Debug)]
 pub struct DynamoDbLive {
     client: Client,

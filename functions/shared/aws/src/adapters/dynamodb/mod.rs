@@ -11,12 +11,12 @@
 //! | `checkpoint#<attempt>#<tally>#<index>` | `checkpoint`, the [`Checkpoint`](rowmill_core::model::checkpoint::Checkpoint) as JSON, and its `rev` for compare-and-swap |
 //! | `dead#<message>` | `letter`, the [`DeadLetter`](rowmill_core::model::dead_letter::DeadLetter) as JSON |
 //!
-//! The admission table has one row for each owner (`owner#…`), each job type (`type#…`) and the `system`: `active` is the
-//! number of jobs that have not ended, `e0` (the newest) to `e7` are the times at which the last jobs ended (0: none yet).
-//! The counters of types and of the system are spread over shards (`system`, `system#1`, …); `typeShard` and `systemShard` in the
-//! job row name those in which the job has its slots.
-//! It also has one row for each idempotency key (`idempotency#<owner>#<key>`), one for each dedupe key
-//! (`dedupe#<owner>#<key>`: `jobId`), and the rows that bound what a caller may ask for:
+//! The admission table has one row for each owner (`owner#…`), each job type (`type#…`) and the `system`: `active` is
+//! the number of jobs that have not ended, `e0` (the newest) to `e7` are the times at which the last jobs ended (0:
+//! none yet). The counters of types and of the system are spread over shards (`system`, `system#1`, …); `typeShard` and
+//! `systemShard` in the job row name those in which the job has its slots. It also has one row for each idempotency key
+//! (`idempotency#<owner>#<key>`), one for each dedupe key (`dedupe#<owner>#<key>`: `jobId`), and the rows that bound
+//! what a caller may ask for:
 //!
 //! | row | attributes |
 //! |---|---|

@@ -21,8 +21,8 @@ const KEY_MAX_BYTES: usize = 1024;
 /// The number of significant digits that DynamoDB keeps.
 const DIGITS_MAX: usize = 38;
 
-/// The partition of a record: `<dataset>#<bucket>`. The dataset is named by `dataset_of`; the bucket is XXH3 (64 bits, no
-/// seed) of the key's bytes modulo the number of the dataset's partitions. This is part of the stored format.
+/// The partition of a record: `<dataset>#<bucket>`. The dataset is named by `dataset_of`; the bucket is XXH3 (64 bits,
+/// no seed) of the key's bytes modulo the number of the dataset's partitions. This is part of the stored format.
 pub fn bucket_of(dataset: &Dataset, key: &str) -> String {
     bucket_name(&dataset.name, xxh3_64(key.as_bytes()) % u64::from(dataset.partitions.max(1)))
 }
@@ -59,8 +59,8 @@ impl Statements {
         }
     }
 
-    /// The statement of this kind for a record. Unless the record is known to exist, a failed update returns the record that
-    /// it failed on: this distinguishes a later version from a missing record.
+    /// The statement of this kind for a record. Unless the record is known to exist, a failed update returns the record
+    /// that it failed on: this distinguishes a later version from a missing record.
     ///
     /// # Errors
     /// `Invalid`: a retry does not help.

@@ -22,10 +22,10 @@ const CONCURRENT_BATCHES: usize = 8;
 
 /// The records table in DynamoDB.
 ///
-/// Each record is written conditionally, so that its latest version stays in any order of writes: it is inserted if the key
-/// is new, and updated if the stored version is earlier. PartiQL sends 25 conditional writes in a request; the ordinary API
-/// sends only one. Whether the insert or the update is tried first depends on the last batch. So both loading new records
-/// and writing them again cost one statement per record: one write unit per KB.
+/// Each record is written conditionally, so that its latest version stays in any order of writes: it is inserted if the
+/// key is new, and updated if the stored version is earlier. PartiQL sends 25 conditional writes in a request; the
+/// ordinary API sends only one. Whether the insert or the update is tried first depends on the last batch. So both
+/// loading new records and writing them again cost one statement per record: one write unit per KB.
 #[derive(Debug)]
 pub struct DynamoDbRecordStore {
     pub(super) client: Client,

@@ -41,8 +41,8 @@ impl Update<'_> {
         self.answer(past_conflicts(|| request.clone().send()).await)
     }
 
-    /// Applies the update, and does not send it again if the reply is lost; throttled ones are sent again, since they were not
-    /// applied. So one that is refused was never applied, which the row of a repeated one might not tell.
+    /// Applies the update, and does not send it again if the reply is lost; throttled ones are sent again, since they
+    /// were not applied. So one that is refused was never applied, which the row of a repeated one might not tell.
     ///
     /// # Errors
     /// As [`apply`](Self::apply). After `Unavailable` it may have been applied.

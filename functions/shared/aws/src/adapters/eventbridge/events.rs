@@ -13,8 +13,8 @@ use crate::sdk::retry::Backoff;
 
 const DOING: &str = "publishing events";
 
-/// The maximum number of events in a request. Their size does not matter: with the longest owner and metadata an event has
-/// a few kilobytes, and a request may have 256 KiB.
+/// The maximum number of events in a request. Their size does not matter: with the longest owner and metadata an event
+/// has a few kilobytes, and a request may have 256 KiB.
 const REQUEST_EVENTS: usize = 10;
 
 /// The error codes that are caused by the entry itself. All other causes can be fixed, and the

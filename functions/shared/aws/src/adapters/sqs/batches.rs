@@ -29,8 +29,8 @@ pub fn batches(bodies: &[String]) -> Vec<Vec<usize>> {
     batches
 }
 
-/// The message group of an owner: the name truncated to the maximum length, with every character replaced that SQS does not
-/// allow. Two owners may get the same group. They then share its fair share, which is harmless.
+/// The message group of an owner: the name truncated to the maximum length, with every character replaced that SQS does
+/// not allow. Two owners may get the same group. They then share its fair share, which is harmless.
 pub fn group(owner: &Owner) -> String {
     let allowed = |c: char| c.is_ascii_graphic();
     let group: String =

@@ -57,8 +57,8 @@ impl SqsQueue<ChunkMessage> {
     }
 }
 
-/// A lane is a message group. Each sending has a name of its own, which only its own retries share: a chunk that is sent
-/// again on purpose must not be dropped.
+/// A lane is a message group. Each sending has a name of its own, which only its own retries share: a chunk that is
+/// sent again on purpose must not be dropped.
 fn on_lane(message: &ChunkMessage) -> Groups {
     let job_type = message.job_type.as_deref().unwrap_or_default();
     let group = group_of(job_type, message.lane.unwrap_or_default());

@@ -41,13 +41,13 @@ pub struct Caller {
 impl Access {
     /// The caller of a request.
     ///
-    /// HTTP APIs send the claims of a token in payload 2.0. REST APIs, and HTTP APIs in payload 1.0, send them in another
-    /// place. API Gateway checks tokens and scopes before it calls a function. The checks here hold for anyone else who
-    /// may invoke the function.
+    /// HTTP APIs send the claims of a token in payload 2.0. REST APIs, and HTTP APIs in payload 1.0, send them in
+    /// another place. API Gateway checks tokens and scopes before it calls a function. The checks here hold for anyone
+    /// else who may invoke the function.
     ///
     /// # Errors
-    /// 401 if the API has an issuer and the event names no subject, a subject that is no owner, or no end of the token; if
-    /// the event is of another format. 403 if the token lacks the scope of the route.
+    /// 401 if the API has an issuer and the event names no subject, a subject that is no owner, or no end of the token;
+    /// if the event is of another format. 403 if the token lacks the scope of the route.
     pub fn caller(&self, request: &Request, route: &Route) -> Result<Caller, Problem> {
         let identity = Identity::of(request)?;
         if let Some(owner) = identity.operator_for {
@@ -82,8 +82,8 @@ impl Access {
 struct Identity {
     /// `None` if the API has no authorizer.
     claims: Option<Claims>,
-    /// The owner that an operator acts for. Only one who invokes the function can set it: API Gateway fills this place from a
-    /// Lambda authorizer, which the stack does not have.
+    /// The owner that an operator acts for. Only one who invokes the function can set it: API Gateway fills this place
+    /// from a Lambda authorizer, which the stack does not have.
     operator_for: Option<String>,
     address: Option<IpAddr>,
 }

@@ -43,8 +43,8 @@ pub struct Api {
 }
 
 impl Api {
-    /// Answers a request: finds its route and its caller, checks the caller's limits, has `handler` carry it out, and logs
-    /// a change.
+    /// Answers a request: finds its route and its caller, checks the caller's limits, has `handler` carry it out, and
+    /// logs a change.
     pub async fn answer<F>(&self, request: Request, handler: impl FnOnce(Call) -> F) -> Response<Body>
     where
         F: Future<Output = Result<Response<Body>, Problem>>,

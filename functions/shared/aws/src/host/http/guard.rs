@@ -71,8 +71,8 @@ impl Guard {
         Ok(Some(Self { blocked, counts, clock, entropy, limits }))
     }
 
-    /// Counts a request of this caller to this route. Returns whether the request may be carried out, and the fields that its
-    /// answer gets; none if the request was not counted.
+    /// Counts a request of this caller to this route. Returns whether the request may be carried out, and the fields
+    /// that its answer gets; none if the request was not counted.
     pub async fn admit(&self, caller: &Caller, route: &Route) -> (Result<(), Problem>, Option<RateLimitFields>) {
         if caller.is_operator {
             return (Ok(()), None);
@@ -119,7 +119,8 @@ impl Guard {
     }
 }
 
-/// The address that stands for the caller. All callers without a token have the same owner, so the address tells them apart.
+/// The address that stands for the caller. All callers without a token have the same owner, so the address tells them
+/// apart.
 fn address_of(caller: &Caller) -> Option<Principal> {
     caller.address.filter(|_| caller.anonymous).map(Principal::of_address)
 }

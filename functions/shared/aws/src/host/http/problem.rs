@@ -93,8 +93,8 @@ impl Problem {
         Self::new(ProblemCode::UnsupportedMediaType, detail)
     }
 
-    /// 429 or 503: a limit of active jobs is reached. `Retry-After` is the time after which, at the rate at which jobs have
-    /// been ending under this limit, one will have ended; at most `longest`.
+    /// 429 or 503: a limit of active jobs is reached. `Retry-After` is the time after which, at the rate at which jobs
+    /// have been ending under this limit, one will have ended; at most `longest`.
     pub fn full(full: &Full, now: Timestamp, longest: Duration) -> Self {
         let longest = longest.as_secs().max(1);
         let wait = full.retry_after_seconds(now, UNKNOWN_DRAIN_SECONDS.min(longest), longest);
@@ -112,7 +112,8 @@ impl Problem {
         Self::new(ProblemCode::InternalError, detail)
     }
 
-    /// With a further member, for a report that is not an answer of the API. Answers only have the members of [`ProblemView`].
+    /// With a further member, for a report that is not an answer of the API. Answers only have the members of
+    /// [`ProblemView`].
     #[must_use]
     pub fn with(mut self, name: &str, value: impl Into<Value>) -> Self {
         debug_assert!(!VIEW_MEMBERS.contains(&name), "`{name}` is a member of every problem");
@@ -195,8 +196,8 @@ impl From<Problem> for Response<Body> {
     }
 }
 
-/// The problem for the error of a port: without internals for the caller, with its causes in the log. A handler that knows
-/// what `NotFound` or `Changed` mean maps them itself.
+/// The problem for the error of a port: without internals for the caller, with its causes in the log. A handler that
+/// knows what `NotFound` or `Changed` mean maps them itself.
 impl From<PortError> for Problem {
     fn from(error: PortError) -> Self {
         match &error {

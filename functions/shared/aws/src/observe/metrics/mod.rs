@@ -1,13 +1,14 @@
-//! CloudWatch metrics in the Embedded Metric Format: CloudWatch reads them from a line of the log, so they cost no request.
+//! CloudWatch metrics in the Embedded Metric Format: CloudWatch reads them from a line of the log, so they cost no
+//! request.
 //!
-//! All are in the namespace [`NAMESPACE`] and have the one dimension `stack`, so that two stacks live in one account and a
-//! metric costs once for any number of functions, owners and jobs. `function`, and `refusals` by code, are fields of
-//! the line beside it: they can be queried in CloudWatch Logs, and never hold what a client sent.
+//! All are in the namespace [`NAMESPACE`] and have the one dimension `stack`, so that two stacks live in one account
+//! and a metric costs once for any number of functions, owners and jobs. `function`, and `refusals` by code, are fields
+//! of the line beside it: they can be queried in CloudWatch Logs, and never hold what a client sent.
 //!
 //! Metrics are counted where the write is made that they speak of: in the adapters. They belong to the process, and are
-//! written as one line at the end of an invocation. A process that is killed before that loses them; a reply that is lost
-//! for good may leave a write uncounted, and a write that is repeated after a lost reply counts once. So they show what is
-//! going on. What a job did is proved by its counts alone.
+//! written as one line at the end of an invocation. A process that is killed before that loses them; a reply that is
+//! lost for good may leave a write uncounted, and a write that is repeated after a lost reply counts once. So they show
+//! what is going on. What a job did is proved by its counts alone.
 
 mod register;
 

@@ -60,7 +60,8 @@ register! {
     JobsRefused: Count ["create-job", "redrive-job"],
     /// Jobs refused because the limit of active jobs of their owner was reached (`owner_full`). Also in `JobsRefused`.
     OwnerFull: Count ["create-job", "redrive-job"],
-    /// Jobs refused because the limit of active jobs of their job type was reached (`job_type_full`). Also in `JobsRefused`.
+    /// Jobs refused because the limit of active jobs of their job type was reached (`job_type_full`). Also in
+    /// `JobsRefused`.
     JobTypeFull: Count ["create-job", "redrive-job"],
     /// Jobs refused because the limit of active jobs of the system was reached (`system_full`). Also in `JobsRefused`.
     SystemFull: Count ["create-job", "redrive-job"],
@@ -80,8 +81,8 @@ register! {
     JobsFailed: Count ["complete-job", "dead-letter", "sweep"],
     /// Attempts that their owner cancelled.
     JobsCancelled: Count ["complete-job", "dead-letter", "cancel-job"],
-    /// Dispatch delay: from the creation of a job to its first chunk. Redrives, jobs with low priority and jobs paused before
-    /// it are left out.
+    /// Dispatch delay: from the creation of a job to its first chunk. Redrives, jobs with low priority and jobs paused
+    /// before it are left out.
     DispatchDelay: Seconds ["process-items"],
     /// From the receipt of a chunk's message to its commit. Of a chunk that was done in parts, the last run only.
     ChunkDuration: Seconds ["process-items"],

@@ -40,8 +40,8 @@ pub(super) fn check_index(tally: &Tally, index: &ChunkIndex, border: Option<Posi
     Err(in_chunk(code, message, ChunkAddress { attempt: *attempt, tally: *number, index: 0 }))
 }
 
-/// Checks that the chunks of a tally follow one another without overlap and, in the first attempt, without gap, up to the end
-/// of the index. Returns the rows that each may hold.
+/// Checks that the chunks of a tally follow one another without overlap and, in the first attempt, without gap, up to
+/// the end of the index. Returns the rows that each may hold.
 pub(super) fn rows_of_chunks(tally: &Tally, index: &ChunkIndex) -> Result<Vec<Rows>, Broken> {
     let is_first = tally.attempt == 1;
     let mut rows = Vec::with_capacity(index.chunks.len());

@@ -9,8 +9,8 @@ use crate::model::tally::Tally;
 
 /// A link of the chain, in hexadecimal digits.
 ///
-/// The next link is the SHA-256 of this one, a line feed, the line that is added, and a line feed. So the chain does not
-/// depend on how many requests the walk took.
+/// The next link is the SHA-256 of this one, a line feed, the line that is added, and a line feed. So the chain does
+/// not depend on how many requests the walk took.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(transparent)]
 pub(super) struct Evidence(String);

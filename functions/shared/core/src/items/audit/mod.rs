@@ -1,10 +1,11 @@
 //! The audit: recomputes the counts of a job from its tallies, chunk indexes and run outputs, and names the first thing
 //! that does not hold.
 //!
-//! A walk reads the attempts in order, and the tallies of each in order. What it reads of a tally is consistent whenever it
-//! is read, because of the order of the writes (`docs/protocol.md`): the chunk index is stored before the tally, a run output
-//! before the mark that names it, and a mark is set by the same write as its counts. So a job that is running gives no
-//! false alarm. The sums over several rows are compared only for attempts that have ended, since nothing of those moves.
+//! A walk reads the attempts in order, and the tallies of each in order. What it reads of a tally is consistent
+//! whenever it is read, because of the order of the writes (`docs/protocol.md`): the chunk index is stored before the
+//! tally, a run output before the mark that names it, and a mark is set by the same write as its counts. So a job that
+//! is running gives no false alarm. The sums over several rows are compared only for attempts that have ended, since
+//! nothing of those moves.
 //!
 //! One walk may take several requests. The state between two of them is in the cursor that the client sends back.
 

@@ -163,8 +163,8 @@ fn by_marks(job: &Job, tally: &Tally, index: &ChunkIndex, rows: &[Rows]) -> Resu
         let message = format!("Tally {number} of attempt {attempt} has a mark of chunk {place}, which does not exist.");
         return Err(in_tally(AuditCode::MarkSurplus, message, attempt, number));
     }
-    // Only a stop closes a tally without marks. That of an earlier attempt is no longer known, and a job that is running may
-    // have been stopped since its row was read.
+    // Only a stop closes a tally without marks. That of an earlier attempt is no longer known, and a job that is
+    // running may have been stopped since its row was read.
     let may_be_skipped = attempt < job.attempt || job.is_stopped() || is_open(job, attempt);
     for ((place, chunk), rows) in (0_u8..).zip(&index.chunks).zip(rows) {
         let address = ChunkAddress { attempt, tally: number, index: place };

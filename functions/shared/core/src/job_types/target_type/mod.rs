@@ -80,7 +80,8 @@ impl TargetType {
         Self { name: name.into(), calls, input: InputKind::File, target }
     }
 
-    /// The same type with items from elsewhere. Without any input ([`InputKind::None`]) the target is called once per job.
+    /// The same type with items from elsewhere. Without any input ([`InputKind::None`]) the target is called once per
+    /// job.
     #[must_use]
     pub fn with_input(self, input: InputKind) -> Self {
         Self { input, ..self }

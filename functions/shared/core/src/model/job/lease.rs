@@ -21,8 +21,8 @@ pub struct Lease {
 pub const LEASE_MARGIN: Duration = Duration::from_secs(20);
 
 impl Job {
-    /// The job under this lease: the lease is free, has expired, or is held by the same run. A waiting job is running from
-    /// then on.
+    /// The job under this lease: the lease is free, has expired, or is held by the same run. A waiting job is running
+    /// from then on.
     pub fn take(&self, lease: Lease, now: Timestamp) -> Option<Self> {
         let is_free = self.lease.is_none_or(|held| held.until <= now || held.holder == lease.holder);
         let may_be_leased = match &self.phase {

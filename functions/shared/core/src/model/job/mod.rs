@@ -1,7 +1,7 @@
 //! The job row: the small part of a job that is written often. The part that never changes is its [`Spec`].
 //!
-//! A *transition* is a pure function from a job to the next one, or to nothing if it does not start from that job. What a
-//! transition answers is written by [`Updates::update`](crate::ports::Updates), if nobody else has written the row.
+//! A *transition* is a pure function from a job to the next one, or to nothing if it does not start from that job. What
+//! a transition answers is written by [`Updates::update`](crate::ports::Updates), if nobody else has written the row.
 
 mod end;
 #[cfg(test)]
@@ -41,7 +41,8 @@ pub use stop::Stop;
 /// with the job's own retention. The others follow later, and nobody can reach them in between.
 pub const DETAILS_KEPT: SignedDuration = SignedDuration::from_hours(400 * 24);
 
-/// When the rows of a job that are not its job row expire. Its name tells when it was created; if it does not, they are kept.
+/// When the rows of a job that are not its job row expire. Its name tells when it was created; if it does not, they are
+/// kept.
 pub fn details_until(job: JobGuid) -> Timestamp {
     let created = || {
         let (seconds, _) = job.0.get_timestamp()?.to_unix();

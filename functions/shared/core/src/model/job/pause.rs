@@ -13,20 +13,21 @@ impl Job {
         self.is_paused() || self.resend_from.is_some()
     }
 
-    /// Pauses it for its owner. A job that its owner has paused stays as it is. The sweep looks at once when it returns its
-    /// slots, and when it is paused for too long.
+    /// Pauses it for its owner. A job that its owner has paused stays as it is. The sweep looks at once when it returns
+    /// its slots, and when it is paused for too long.
     pub fn pause(&self, now: Timestamp) -> Option<Self> {
         match &self.phase {
             Phase::Paused(None) if !self.awaits_slots() => Some(self.clone()),
-            // Also before its split begins. One that the breaker has paused, or that waits for slots, is its owner's from then on.
+            // Also before its split begins. One that the breaker has paused, or that waits for slots, is its owner's
+            // from then on.
             Phase::Runnable | Phase::Paused(_) => Some(Self { wake_at: Some(now), ..self.paused(None, now) }),
             // It is about to end.
             Phase::Stopping(_) | Phase::Ended(_) => None,
         }
     }
 
-    /// Pauses it because the target of its job type is down; the sweep looks at it by `look_at`. A paused job stays as it
-    /// is, paused by its owner or by the breaker.
+    /// Pauses it because the target of its job type is down; the sweep looks at it by `look_at`. A paused job stays as
+    /// it is, paused by its owner or by the breaker.
     pub fn pause_by_breaker(&self, reason: &BreakerPause, look_at: Timestamp) -> Option<Self> {
         match &self.phase {
             Phase::Paused(_) => Some(self.clone()),
@@ -41,8 +42,8 @@ impl Job {
     fn paused(&self, by_breaker: Option<BreakerPause>, now: Timestamp) -> Self {
         Self {
             phase: Phase::Paused(by_breaker),
-            // Anew if its owner takes over a pause of the breaker or a wait: only the owner's pause may be too long. Never back: the
-            // caller may have read its clock before the other pause began.
+            // Anew if its owner takes over a pause of the breaker or a wait: only the owner's pause may be too long.
+            // Never back: the caller may have read its clock before the other pause began.
             paused_at: self.paused_at.max(Some(now)),
             pauses: self.pauses + 1,
             resend_from: None,
@@ -52,8 +53,8 @@ impl Job {
         }
     }
 
-    /// Resumes it: it is due for the sweep at once, and all chunks of its counted tallies may have to be sent again, from
-    /// tally 0 on. `paused_at` stays until that begins. It takes its shared slots again if it has returned them.
+    /// Resumes it: it is due for the sweep at once, and all chunks of its counted tallies may have to be sent again,
+    /// from tally 0 on. `paused_at` stays until that begins. It takes its shared slots again if it has returned them.
     pub fn resume(&self, now: Timestamp) -> Option<Self> {
         match &self.phase {
             // One that has not run does not become `running`, which would announce its start.
@@ -71,8 +72,8 @@ impl Job {
         }
     }
 
-    /// Changes its `maxConcurrency`. If chunks may have messages, this is a pause and a resume in one write: their runs end
-    /// under the old width, their messages are dropped, and after the grace a resend fills the new window.
+    /// Changes its `maxConcurrency`. If chunks may have messages, this is a pause and a resume in one write: their runs
+    /// end under the old width, their messages are dropped, and after the grace a resend fills the new window.
     pub fn with_width(&self, width: u32, now: Timestamp) -> Option<Self> {
         // `talliesAhead` bounds only a job that has no width.
         let next = Self { max_concurrency: Some(width), tallies_ahead: None, ..self.clone() };
@@ -85,20 +86,21 @@ impl Job {
         }
     }
 
-    /// True if its `maxConcurrency` may have changed while chunks were in flight: then chunks may be committed before earlier
-    /// ones of their chain.
+    /// True if its `maxConcurrency` may have changed while chunks were in flight: then chunks may be committed before
+    /// earlier ones of their chain.
     pub const fn may_have_gaps(&self) -> bool {
         self.pauses > 0
     }
 
-    /// Resumes it for the breaker, if the breaker has paused it and nobody has resumed or paused it since `pauses` was read.
+    /// Resumes it for the breaker, if the breaker has paused it and nobody has resumed or paused it since `pauses` was
+    /// read.
     pub fn resume_by_breaker(&self, pauses: u32, now: Timestamp) -> Option<Self> {
         let is_breakers = self.pauses == pauses && self.breaker_pause().is_some();
         self.resume(now).filter(|_| is_breakers)
     }
 
-    /// True if this message is dropped: the job is paused, or was since it was sent, and the resend sends the chunk. Otherwise
-    /// both messages might run at once.
+    /// True if this message is dropped: the job is paused, or was since it was sent, and the resend sends the chunk.
+    /// Otherwise both messages might run at once.
     pub const fn drops(&self, message: &ChunkMessage) -> bool {
         self.is_paused() || message.pauses < self.pauses
     }
@@ -109,8 +111,8 @@ impl Job {
         self.paused_at.is_none() && self.resend_from.is_none_or(|from| tally <= from)
     }
 
-    /// Notes how far the missing chunks are sent again, unless the job was paused since that resume, or another run has noted
-    /// that or more: of two runs at a tally one goes on. After the last tally, all counted ones are dispatched.
+    /// Notes how far the missing chunks are sent again, unless the job was paused since that resume, or another run has
+    /// noted that or more: of two runs at a tally one goes on. After the last tally, all counted ones are dispatched.
     pub fn note_resent(&self, resent: Resent, now: Timestamp) -> Option<Self> {
         let (is_same, begun) = (self.pauses == resent.pauses, self.paused_at.is_none());
         let is_from = match resent.from {

@@ -44,25 +44,22 @@ impl Redrive {
 impl Job {
     /// Starts the next attempt at `now`; the sweep first looks at it at `wake_at`.
     pub fn redrive(&self, redrive: Redrive, now: Timestamp, deadline: Timestamp, wake_at: Timestamp) -> Option<Self> {
-        match &self.phase {
-            Phase::Ended(_) => Some(Self {
-                phase: Phase::Runnable,
-                attempt: self.attempt + 1,
-                split: SplitState::from(0),
-                redrive: Some(redrive),
-                recoveries: 0,
-                // It has failed items, so a function had taken it up.
-                started_at: self.started_at.or(Some(now)),
-                attempt_at: now,
-                first_chunk_at: None,
-                moved_at: now,
-                deadline_at: deadline,
-                wake_at: Some(wake_at),
-                ..self.clone()
-            }),
-            // It may still get more failed items.
-            Phase::Runnable | Phase::Paused(_) | Phase::Stopping(_) => None,
-        }
+        // An active job may still get more failed items.
+        self.is_ended().then(|| Self {
+            phase: Phase::Runnable,
+            attempt: self.attempt + 1,
+            split: SplitState::from(0),
+            redrive: Some(redrive),
+            recoveries: 0,
+            // It has failed items, so a function had taken it up.
+            started_at: self.started_at.or(Some(now)),
+            attempt_at: now,
+            first_chunk_at: None,
+            moved_at: now,
+            deadline_at: deadline,
+            wake_at: Some(wake_at),
+            ..self.clone()
+        })
     }
 
     /// The first attempt whose failures must be read to list the failed items: the current one if it dispatched all its

@@ -1,7 +1,8 @@
-//! The slots of an active job: one of its owner, and two that it shares with other owners: one of its type, one of the system.
+//! The slots of an active job: one of its owner, and two that it shares with other owners: one of its type, one of the
+//! system.
 //!
-//! A job that is paused for long gives the shared ones back, so that others get them. Its owner's stays: a resume need not wait
-//! for the owner's own jobs.
+//! A job that is paused for long gives the shared ones back, so that others get them. Its owner's stays: a resume need
+//! not wait for the owner's own jobs.
 
 use std::time::Duration;
 
@@ -39,15 +40,16 @@ impl Job {
         self.is_paused() && self.paused_at.is_some_and(|at| at + time <= now)
     }
 
-    /// Gives its shared slots back once it has been paused for `grace`, in which its runs end. One that has none stays as it is.
+    /// Gives its shared slots back once it has been paused for `grace`, in which its runs end. One that has none stays
+    /// as it is.
     pub fn return_slots(&self, grace: Duration, now: Timestamp) -> Option<Self> {
         let slots = if self.has_shared_slots() { SharedSlots::Returned } else { self.slots };
         let returned = Self { slots, moved_at: if slots == self.slots { self.moved_at } else { now }, ..self.clone() };
         self.is_paused_for(grace, now).then_some(returned)
     }
 
-    /// The job in place of `resumed`, for which no shared slots are free. Nothing but a slot keeps it from running then, so
-    /// neither its owner's pause nor the breaker's is left.
+    /// The job in place of `resumed`, for which no shared slots are free. Nothing but a slot keeps it from running
+    /// then, so neither its owner's pause nor the breaker's is left.
     #[must_use]
     pub fn await_slots(&self, resumed: &Self) -> Self {
         if self.awaits_slots() {

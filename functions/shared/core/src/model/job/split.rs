@@ -39,9 +39,9 @@ impl SplitState {
 }
 
 impl Job {
-    /// Counts tally `number`, which ends at the border `next`; all tallies before it are dispatched. Only a
-    /// runnable job counts it, after the end of a resend and before that of the split. Counted before by the same run, the
-    /// tally stays counted.
+    /// Counts tally `number`, which ends at the border `next`; all tallies before it are dispatched. Only a runnable
+    /// job counts it, after the end of a resend and before that of the split. Counted before by the same run, the tally
+    /// stays counted.
     pub fn count_tally(&self, holder: RunId, number: u32, next: Position, now: Timestamp) -> Option<Self> {
         let split = SplitState { tallies: number + 1, dispatched: number, cursor: next, ..self.split };
         if self.is_held_by(holder) && (self.split.tallies, self.split.cursor) == (split.tallies, next) {

@@ -19,8 +19,8 @@ pub enum Phase {
     /// Nothing holds it back: it waits for a function to take it up, or runs.
     #[default]
     Runnable,
-    /// No chunk may begin until it is resumed. Paused by the breaker of its job type for this reason, else by its owner,
-    /// unless it was resumed and waits for slots.
+    /// No chunk may begin until it is resumed. Paused by the breaker of its job type for this reason, else by its
+    /// owner, unless it was resumed and waits for slots.
     Paused(Option<BreakerPause>),
     /// The rest is skipped, then the attempt ends. The first stop of an attempt stays.
     Stopping(Stop),

@@ -9,8 +9,8 @@ words! {
         Waiting = "waiting",
         /// The job is being split, processed or completed.
         Running = "running",
-        /// The owner or the breaker of the job type has paused the job, or it was resumed and waits for a slot. Running chunks
-        /// end, no other one begins until it is resumed.
+        /// The owner or the breaker of the job type has paused the job, or it was resumed and waits for a slot. Running
+        /// chunks end, no other one begins until it is resumed.
         Paused = "paused",
         /// The owner has cancelled the job. Running work ends, queued work is skipped.
         Cancelling = "cancelling",

@@ -95,11 +95,12 @@ impl Stop {
 }
 
 impl Job {
-    /// Stops it, and makes it due for the sweep at once. A stop for lack of capacity is only set if no chunk of the attempt
-    /// has begun.
+    /// Stops it, and makes it due for the sweep at once. A stop for lack of capacity is only set if no chunk of the
+    /// attempt has begun.
     pub fn stop(&self, stop: &Stop) -> Option<Self> {
         match &self.phase {
-            // A stop ends a pause and a resend. Before its split begins, the splitter finds the stop and dispatches nothing.
+            // A stop ends a pause and a resend. Before its split begins, the splitter finds the stop and dispatches
+            // nothing.
             Phase::Runnable | Phase::Paused(_) => {
                 let has_begun = stop.code == StopCode::CapacityExceeded && self.first_chunk_at.is_some();
                 (!has_begun).then(|| Self {

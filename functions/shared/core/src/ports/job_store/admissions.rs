@@ -10,16 +10,16 @@ use crate::ports::PortError;
 /// Creating jobs, up to a number of active jobs.
 #[async_trait]
 pub trait Admissions: Send + Sync {
-    /// Creates a job, all or nothing: its row, its spec, one slot each of its owner, its type and the system, its idempotency
-    /// key and its dedupe key.
+    /// Creates a job, all or nothing: its row, its spec, one slot each of its owner, its type and the system, its
+    /// idempotency key and its dedupe key.
     async fn create(&self, job: &NewJob) -> Result<Created, CreateError>;
 
-    /// The limit of active jobs that is reached for this owner and type, if one is. A cheap look before a job is prepared:
-    /// the answer may be a moment old, and [`create`](Self::create) decides.
+    /// The limit of active jobs that is reached for this owner and type, if one is. A cheap look before a job is
+    /// prepared: the answer may be a moment old, and [`create`](Self::create) decides.
     async fn reached(&self, owner: &Owner, job_type: &str, ceilings: Ceilings) -> Result<Option<Full>, PortError>;
 
-    /// The job that this idempotency key of the owner created, if the key has not expired by `now`, with the fingerprint
-    /// of the request.
+    /// The job that this idempotency key of the owner created, if the key has not expired by `now`, with the
+    /// fingerprint of the request.
     async fn remembered(
         &self,
         owner: &Owner,
@@ -27,8 +27,8 @@ pub trait Admissions: Send + Sync {
         now: Timestamp,
     ) -> Result<Option<(JobGuid, String)>, PortError>;
 
-    /// The last job that was created with this dedupe key of the owner, if that is known still. It may have ended, and it may
-    /// be gone.
+    /// The last job that was created with this dedupe key of the owner, if that is known still. It may have ended, and
+    /// it may be gone.
     async fn deduped(&self, owner: &Owner, key: &str, now: Timestamp) -> Result<Option<JobGuid>, PortError>;
 }
 
@@ -71,8 +71,8 @@ pub struct Idempotency {
     pub expires_at: Timestamp,
 }
 
-/// The stored dedupe key of a job: a name for what it does. An owner has at most one job under a key, apart from those that
-/// were replaced.
+/// The stored dedupe key of a job: a name for what it does. An owner has at most one job under a key, apart from those
+/// that were replaced.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Dedupe {
     /// A digest of what the job reads and does.
@@ -106,9 +106,9 @@ pub struct Full {
 pub const ENDS_KEPT: usize = 8;
 
 impl Full {
-    /// In how many seconds to expect a free slot: the mean time between the last ends. The time since the last end counts
-    /// too, so that the wait grows while no job ends. `unknown` if fewer than two ends are stored; at least 1, at most
-    /// `longest`.
+    /// In how many seconds to expect a free slot: the mean time between the last ends. The time since the last end
+    /// counts too, so that the wait grows while no job ends. `unknown` if fewer than two ends are stored; at least 1,
+    /// at most `longest`.
     pub fn retry_after_seconds(&self, now: Timestamp, unknown: u64, longest: u64) -> u64 {
         let oldest = self.recent_ends.iter().min();
         let (Some(oldest), true) = (oldest, self.recent_ends.len() > 1) else { return unknown };

@@ -8,9 +8,9 @@ use crate::ports::PortError;
 /// Starting the next attempt.
 #[async_trait]
 pub trait Attempts: Send + Sync {
-    /// Starts the next attempt of an ended job over its failed items, all or nothing: takes its slots and resets
-    /// the split. Condition: nobody has written the row since it was seen. Idempotent: the same redrive again changes nothing and
-    /// succeeds, since the first reply was lost.
+    /// Starts the next attempt of an ended job over its failed items, all or nothing: takes its slots and resets the
+    /// split. Condition: nobody has written the row since it was seen. Idempotent: the same redrive again changes
+    /// nothing and succeeds, since the first reply was lost.
     ///
     /// # Errors
     /// [`RedriveError`]; nothing is written then.

@@ -10,8 +10,8 @@ use crate::ports::PortError;
 pub trait Checkpoints: Send + Sync {
     async fn checkpoint(&self, job: JobGuid, chunk: ChunkAddress) -> Result<Option<Checkpoint>, PortError>;
 
-    /// Swaps a checkpoint for its next revision, `moved`. Condition: the stored one is at `rev - 1`, or absent if `moved`
-    /// is the first revision.
+    /// Swaps a checkpoint for its next revision, `moved`. Condition: the stored one is at `rev - 1`, or absent if
+    /// `moved` is the first revision.
     async fn move_checkpoint(&self, job: JobGuid, moved: &Checkpoint) -> Result<CheckpointMoved, PortError>;
 }
 

@@ -12,9 +12,9 @@ use crate::ports::expiry;
 
 #[async_trait]
 pub trait Completions: Send + Sync {
-    /// Ends an attempt and gives its slots back, all or nothing. Condition: status, attempt and stop are as seen; for the
-    /// end of an untaken job also that no function has taken it up, and the deadline. Idempotent: the same completion again
-    /// changes nothing and succeeds, since the first reply was lost.
+    /// Ends an attempt and gives its slots back, all or nothing. Condition: status, attempt and stop are as seen; for
+    /// the end of an untaken job also that no function has taken it up, and the deadline. Idempotent: the same
+    /// completion again changes nothing and succeeds, since the first reply was lost.
     ///
     /// # Errors
     /// [`WriteLost::Condition`] with the current job.

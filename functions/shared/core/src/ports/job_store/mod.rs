@@ -48,12 +48,12 @@ use crate::ports::PortError;
 /// The whole job store.
 ///
 /// Each method that writes is one conditional write, or one transaction if rows must move together. Reads are strongly
-/// consistent, except [`Admissions::reached`] and the indexes behind [`Jobs::jobs`] and [`WakeUps::due`]. If a condition
-/// fails, the answer carries the current row, and an earlier write of the caller whose reply was lost is recognised: by the
-/// store, or by the caller in that row.
+/// consistent, except [`Admissions::reached`] and the indexes behind [`Jobs::jobs`] and [`WakeUps::due`]. If a
+/// condition fails, the answer carries the current row, and an earlier write of the caller whose reply was lost is
+/// recognised: by the store, or by the caller in that row.
 ///
-/// Every method fails with `Unavailable` if the store cannot be reached or keeps throttling. A write may then be applied or
-/// not, and the caller should call again.
+/// Every method fails with `Unavailable` if the store cannot be reached or keeps throttling. A write may then be
+/// applied or not, and the caller should call again.
 ///
 /// A type that implements all parts is a job store; this trait needs no implementation.
 pub trait JobStore:

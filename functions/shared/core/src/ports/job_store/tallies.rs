@@ -22,23 +22,24 @@ pub trait Tallies: Send + Sync {
     /// Reads the existing tallies in this range of numbers, in order.
     async fn tallies(&self, job: JobGuid, attempt: u32, numbers: Range<u32>) -> Result<Vec<Tally>, PortError>;
 
-    /// Commits chunks of one tally, all of them in one write or none. Condition: none of them is committed, and the tally
-    /// was not closed without them.
+    /// Commits chunks of one tally, all of them in one write or none. Condition: none of them is committed, and the
+    /// tally was not closed without them.
     ///
     /// # Errors
-    /// `NotFound` if the tally does not exist; `Invalid` if there is none, or they are not different chunks of one tally.
+    /// `NotFound` if the tally does not exist; `Invalid` if there is none, or they are not different chunks of one
+    /// tally.
     async fn commit(&self, job: JobGuid, commits: &[Commit]) -> Result<CommitAnswer, PortError>;
 
-    /// Closes a tally of a stopped job without its missing chunks: their items count as skipped, and none of the chunks can
-    /// be committed any more. Condition: exactly the chunks of `seen` are committed. Returns the current tally, closed or
-    /// not.
+    /// Closes a tally of a stopped job without its missing chunks: their items count as skipped, and none of the chunks
+    /// can be committed any more. Condition: exactly the chunks of `seen` are committed. Returns the current tally,
+    /// closed or not.
     ///
     /// # Errors
     /// `NotFound` if the tally does not exist.
     async fn skip_rest(&self, job: JobGuid, seen: &Tally, at: Timestamp) -> Result<Tally, PortError>;
 
-    /// Notes a sign of life on a tally, for work that takes long between commits. Does nothing if the tally does not exist, or
-    /// had a later one.
+    /// Notes a sign of life on a tally, for work that takes long between commits. Does nothing if the tally does not
+    /// exist, or had a later one.
     async fn touch(&self, job: JobGuid, attempt: u32, tally: u32, at: Timestamp) -> Result<(), PortError>;
 
     /// Notes that the tally which waits for this one was sent. Does nothing if the tally does not exist.

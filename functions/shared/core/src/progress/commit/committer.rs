@@ -1,8 +1,8 @@
 //! Committing chunks, and closing the tally they belong to.
 //!
-//! Any process that sees a tally to be folded or an attempt to be announced does so, whether its own conditional write won or
-//! lost: the process that saw it first may have died right after. What waits for a commit is sent by the run that committed,
-//! or by the next delivery of its message.
+//! Any process that sees a tally to be folded or an attempt to be announced does so, whether its own conditional write
+//! won or lost: the process that saw it first may have died right after. What waits for a commit is sent by the run
+//! that committed, or by the next delivery of its message.
 
 use std::sync::Arc;
 
@@ -103,8 +103,8 @@ impl ChunkCommitter {
         Ok(written)
     }
 
-    /// Takes the steps that follow these commits of one tally. The message is that of one of the chunks. If it has a window,
-    /// it is that of all of them.
+    /// Takes the steps that follow these commits of one tally. The message is that of one of the chunks. If it has a
+    /// window, it is that of all of them.
     pub async fn follow(&self, message: &ChunkMessage, written: &CommitEnds) -> Result<(), PortError> {
         let Some(tally) = written.ends.last().map(|(_, committed)| committed.tally()) else { return Ok(()) };
         if written.won > 0 {
@@ -128,9 +128,9 @@ impl ChunkCommitter {
         Ok(tally.accounts_for(chunk.index).then_some(tally))
     }
 
-    /// Repeats the steps that follow a commit: the run that committed may have died before it took them. Only if it may have
-    /// been a run of this very message (`is_same`), the tally that waits for this one is sent again, and a chunk beyond a gap.
-    /// Otherwise redundant messages would cause others.
+    /// Repeats the steps that follow a commit: the run that committed may have died before it took them. Only if it may
+    /// have been a run of this very message (`is_same`), the tally that waits for this one is sent again, and a chunk
+    /// beyond a gap. Otherwise redundant messages would cause others.
     pub async fn settle(&self, message: &ChunkMessage, tally: &Tally, is_same: bool) -> Result<(), PortError> {
         self.window.send_next(message, DeliveryMode::Recovered, is_same).await?;
         if is_same && tally.is_half_done() && !tally.next_sent {

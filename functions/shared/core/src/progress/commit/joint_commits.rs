@@ -1,8 +1,9 @@
 //! Commits of the chunks of one invocation: those of the same tally share a write.
 //!
-//! A chunk that has ended waits a moment for the others of its tally. The last one of them writes for all; if it takes too
-//! long, the one that has waited longest does. The wait delays no invocation, because an invocation lasts until its last
-//! chunk has ended. A chunk of a job with a window does not wait, because the next chunk of the window waits for it.
+//! A chunk that has ended waits a moment for the others of its tally. The last one of them writes for all; if it takes
+//! too long, the one that has waited longest does. The wait delays no invocation, because an invocation lasts until its
+//! last chunk has ended. A chunk of a job with a window does not wait, because the next chunk of the window waits for
+//! it.
 
 use std::collections::HashMap;
 use std::future::poll_fn;
@@ -63,8 +64,8 @@ impl JointCommits {
         Seat { commits: self, message, has_asked: Mutex::new(false) }
     }
 
-    /// Writes this commit and those of the others that wait. If the steps that follow fail, the next delivery of this message
-    /// repeats them, so the others need no further delivery.
+    /// Writes this commit and those of the others that wait. If the steps that follow fail, the next delivery of this
+    /// message repeats them, so the others need no further delivery.
     async fn write(&self, message: &ChunkMessage, own: Commit, others: Vec<Waiting>) -> Result<Committed, PortError> {
         let mut commits = vec![own.clone()];
         for Waiting { commit, .. } in &others {

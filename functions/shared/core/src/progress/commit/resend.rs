@@ -30,8 +30,8 @@ impl ChunkResender {
         Ok(Self { isolated, committer: JobSteps::of(ports)?.committer })
     }
 
-    /// Sends the chunks of a tally that are not committed and lie inside the concurrency window, or takes the steps that
-    /// follow the last commit if the tally is closed. Returns how many chunks it sent.
+    /// Sends the chunks of a tally that are not committed and lie inside the concurrency window, or takes the steps
+    /// that follow the last commit if the tally is closed. Returns how many chunks it sent.
     pub async fn bring_forward(&self, job: &Job, tally: &Tally) -> Result<u64, PortError> {
         if tally.is_closed() {
             self.committer.close(job.job_guid, &job.owner, tally).await?;

@@ -1,14 +1,17 @@
 //! The window: bounds the chunks of a job that have messages at once.
 //!
-//! With `maxConcurrency` W, chunk n may start once chunks n − W, n − 2W and so on are committed: so of the chunks with the
-//! same number modulo W one has a message. Unless W has changed, they are committed in their order, and n − W is the last.
+//! With `maxConcurrency` W, chunk n may start once chunks n − W, n − 2W and so on are committed: so of the chunks with
+//! the same number modulo W one has a message. Unless W has changed, they are committed in their order, and n − W is
+//! the last.
 //!
-//! Any other job may have so many *tallies ahead* as its row says: the chunks of tally n are sent once the tally that many
-//! places before it is half done. So the messages of a big job never fill a queue, and a small job behind it waits for a few
-//! tallies, not for a whole file. Half, because a few chunks that are slow, or fail again and again, then hold up no other.
+//! Any other job may have so many *tallies ahead* as its row says: the chunks of tally n are sent once the tally that
+//! many places before it is half done. So the messages of a big job never fill a queue, and a small job behind it waits
+//! for a few tallies, not for a whole file. Half, because a few chunks that are slow, or fail again and again, then
+//! hold up no other.
 //!
-//! In both chains a splitter and a committer may miss each other, so each writes first and reads then. The splitter counts
-//! the tally, then looks at the chunk or tally before. The committer commits, then looks whether the next tally is counted.
+//! In both chains a splitter and a committer may miss each other, so each writes first and reads then. The splitter
+//! counts the tally, then looks at the chunk or tally before. The committer commits, then looks whether the next tally
+//! is counted.
 
 use std::sync::Arc;
 
@@ -33,8 +36,8 @@ pub struct ConcurrencyWindow {
 impl ConcurrencyWindow {
     /// Filters the messages of a tally to those inside the window of `maxConcurrency`.
     ///
-    /// The tally must be counted first. Then a run that later commits what they wait for finds the tally counted and sends
-    /// the messages itself.
+    /// The tally must be counted first. Then a run that later commits what they wait for finds the tally counted and
+    /// sends the messages itself.
     pub async fn admit(&self, job: &Job, messages: Vec<ChunkMessage>) -> Result<Vec<ChunkMessage>, PortError> {
         let (Some(width), Some(number)) = (job.max_concurrency, messages.first().map(|first| first.address.tally))
         else {
@@ -73,13 +76,13 @@ impl ConcurrencyWindow {
         }
     }
 
-    /// Sends the chunk W places after a committed one, with the W of the job row. If that chunk's tally is not counted yet, the
-    /// splitter sends it: it counts the tally first and then looks at this chunk. It is not sent if a resend sends it. Of a
-    /// stopped job only the winner of the commit sends it (`Fresh`): later a run of it may be at work, and a second message
-    /// would skip what that run has processed.
+    /// Sends the chunk W places after a committed one, with the W of the job row. If that chunk's tally is not counted
+    /// yet, the splitter sends it: it counts the tally first and then looks at this chunk. It is not sent if a resend
+    /// sends it. Of a stopped job only the winner of the commit sends it (`Fresh`): later a run of it may be at work,
+    /// and a second message would skip what that run has processed.
     ///
-    /// If W has changed, that chunk may be committed: then it is sent which is next in turn, if a run of this very message
-    /// has committed (`is_same`). Otherwise each redundant message would cause another one.
+    /// If W has changed, that chunk may be committed: then it is sent which is next in turn, if a run of this very
+    /// message has committed (`is_same`). Otherwise each redundant message would cause another one.
     pub async fn send_next(
         &self,
         message: &ChunkMessage,
@@ -91,7 +94,8 @@ impl ConcurrencyWindow {
         }
         let job = self.jobs.job(message.job_guid).await?;
         let Some(width) = job.max_concurrency else { return Ok(()) };
-        // A run from before another W may have committed out of turn. The resend, or the run before it in turn, sends the next.
+        // A run from before another W may have committed out of turn. The resend, or the run before it in turn, sends
+        // the next.
         if job.drops(message)
             || job.is_past(message.address.attempt)
             || (job.is_stopped() && delivery_mode != DeliveryMode::Fresh)
@@ -124,9 +128,9 @@ impl ConcurrencyWindow {
         }
     }
 
-    /// The job, and the tally that waits for this one. `None` if none does, or if it is not counted yet: then the splitter
-    /// looks at this one when it has counted it. None either if a resend sends it, or if the job is stopped: others may have
-    /// sent some of its chunks, and the sweep closes it after the grace.
+    /// The job, and the tally that waits for this one. `None` if none does, or if it is not counted yet: then the
+    /// splitter looks at this one when it has counted it. None either if a resend sends it, or if the job is stopped:
+    /// others may have sent some of its chunks, and the sweep closes it after the grace.
     pub async fn next_tally(&self, job: JobGuid, half_done: &Tally) -> Result<Option<(Job, Tally)>, PortError> {
         let (job, attempt) = (self.jobs.job(job).await?, half_done.attempt);
         match job.waiting_tally(half_done.number) {
@@ -143,8 +147,8 @@ impl ConcurrencyWindow {
         }
     }
 
-    /// Sends the chunks of a tally. As `Fresh` only if none of them has been committed: otherwise others have sent some of
-    /// them.
+    /// Sends the chunks of a tally. As `Fresh` only if none of them has been committed: otherwise others have sent some
+    /// of them.
     pub async fn send_tally(&self, job: &Job, tally: &Tally, delivery_mode: DeliveryMode) -> Result<(), PortError> {
         let delivery_mode = if tally.done > 0 { DeliveryMode::Recovered } else { delivery_mode };
         let index = chunk_index::of(&*self.objects, job.job_guid, tally).await?;

@@ -17,7 +17,8 @@ pub struct Cells {
 pub(super) struct RowGroup {
     columns: Arc<[String]>,
     text: String,
-    /// Of each record the end of each cell, counted from the start of the record's text. Always on a character boundary.
+    /// Of each record the end of each cell, counted from the start of the record's text. Always on a character
+    /// boundary.
     ends: Vec<u32>,
 }
 
@@ -60,8 +61,8 @@ impl RowGroup {
         self.ends.truncate(from);
     }
 
-    /// Adds the record with the ends from here on. `text` is as in the file, but the bytes at these indices are left out.
-    /// They must be ASCII.
+    /// Adds the record with the ends from here on. `text` is as in the file, but the bytes at these indices are left
+    /// out. They must be ASCII.
     #[inline]
     pub(super) fn add_without(&mut self, ends_start: usize, text: &str, left_out: &[usize]) -> RowPlace {
         let (text_start, mut from) = (self.text.len(), 0);

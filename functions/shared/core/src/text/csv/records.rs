@@ -1,7 +1,7 @@
 //! Reads the records of a chunk of CSV text.
 //!
-//! Nearly all rows are simple: the quotes that they begin a cell with are around the whole cell. Such a row is split here.
-//! Any other row is left to `csv-core`.
+//! Nearly all rows are simple: the quotes that they begin a cell with are around the whole cell. Such a row is split
+//! here. Any other row is left to `csv-core`.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -99,8 +99,8 @@ impl<'a> CsvRecords<'a> {
         self.ready.push_back((range, read));
     }
 
-    /// Splits the row that starts here, if it is simple. Returns its end and the number of its cells. Adds the ends of as
-    /// many cells as there are columns.
+    /// Splits the row that starts here, if it is simple. Returns its end and the number of its cells. Adds the ends of
+    /// as many cells as there are columns.
     #[inline]
     fn split_simple(&mut self, start: usize, group: &mut RowGroup) -> Option<(usize, usize)> {
         let hits = self.hits.as_mut()?;

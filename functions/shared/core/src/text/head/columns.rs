@@ -4,9 +4,9 @@ use std::collections::{HashMap, HashSet};
 
 /// Gives every column of a header a name of its own.
 ///
-/// A column without a name becomes `column` and its 1-based place. Of several columns with the same name the first keeps it,
-/// and the others get a suffix: `amount_2`, `amount_3`. A name that another column has in the header is never given to a
-/// second one; the next free suffix is taken.
+/// A column without a name becomes `column` and its 1-based place. Of several columns with the same name the first
+/// keeps it, and the others get a suffix: `amount_2`, `amount_3`. A name that another column has in the header is never
+/// given to a second one; the next free suffix is taken.
 pub(super) fn unique_names(header: &[String]) -> Vec<String> {
     // Names of the header, and those given so far. All of them are taken.
     let mut taken: HashSet<String> = header.iter().filter(|name| !name.is_empty()).cloned().collect();

@@ -84,11 +84,12 @@ pub struct Head {
     pub dialect: Dialect,
     /// The names of the columns: unique and not empty. No columns for JSON Lines and for an empty file.
     pub columns: Vec<String>,
-    /// The names in the header of the file, if some of them are empty or occur twice. Then `columns` has other names for
-    /// them.
+    /// The names in the header of the file, if some of them are empty or occur twice. Then `columns` has other names
+    /// for them.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub header: Option<Vec<String>>,
-    /// The offset of the records in bytes: after the byte-order mark, the title rows and the header. Blank lines may follow.
+    /// The offset of the records in bytes: after the byte-order mark, the title rows and the header. Blank lines may
+    /// follow.
     pub data_start: u64,
 }
 
@@ -256,8 +257,8 @@ impl<'a> FirstRows<'a> {
         }
     }
 
-    /// Where the items begin if there is no header, and the row behind the title rows: the header, or the first item. `None`
-    /// for a file without any row, and for one whose rows are all title rows.
+    /// Where the items begin if there is no header, and the row behind the title rows: the header, or the first item.
+    /// `None` for a file without any row, and for one whose rows are all title rows.
     fn find(&self, dialect: &Dialect, has_header: bool) -> Result<Option<(u64, Span)>, HeadError> {
         let title_rows = self.title_rows as usize;
         let mut scanner = RecordScanner::new(dialect, self.from as u64);

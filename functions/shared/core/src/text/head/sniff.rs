@@ -17,9 +17,9 @@ const SNIFFED_RECORDS: usize = 20;
 
 /// The format of text that begins with its first record, or with its header; `None` if it looks like neither.
 ///
-/// JSON Lines if the first line that is not blank is a JSON object. CSV if the first record has two cells or more, and at
-/// least half of the records after it have as many. Binary data, JSON arrays and markup are neither, and a list of single
-/// values cannot be told from prose.
+/// JSON Lines if the first line that is not blank is a JSON object. CSV if the first record has two cells or more, and
+/// at least half of the records after it have as many. Binary data, JSON arrays and markup are neither, and a list of
+/// single values cannot be told from prose.
 pub(super) fn format(text: &[u8], whole: bool) -> Option<Format> {
     let is_control = |byte: &u8| *byte < b' ' && !matches!(byte, b'\t' | b'\n' | b'\r' | 0x0C);
     let start = text.iter().position(|byte| !byte.is_ascii_whitespace())?;

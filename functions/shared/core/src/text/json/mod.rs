@@ -1,4 +1,5 @@
-//! JSON: [`line`] parses a line of JSON Lines, [`reserved`] finds names that no object may have, [`size`] measures values.
+//! JSON: [`line`] parses a line of JSON Lines, [`reserved`] finds names that no object may have, [`size`] measures
+//! values.
 
 pub(super) mod line;
 

@@ -1,8 +1,9 @@
 //! A name that no field of a client's JSON may have.
 //!
-//! serde_json reads an object whose first field has such a name as something else than an object: as a number, or as text that
-//! it parses again, with a nesting limit of its own. A client that sends one could make a stored value unreadable, or have a
-//! short text recurse without bound. So JSON from outside is searched for such names before it is read.
+//! serde_json reads an object whose first field has such a name as something else than an object: as a number, or as
+//! text that it parses again, with a nesting limit of its own. A client that sends one could make a stored value
+//! unreadable, or have a short text recurse without bound. So JSON from outside is searched for such names before it is
+//! read.
 
 use memchr::{memchr_iter, memchr2};
 

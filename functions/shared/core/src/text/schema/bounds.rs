@@ -1,8 +1,8 @@
-//! Bounds of a schema, checked before it is compiled: schemas come from users, and a short one can ask for endless work or
-//! memory.
+//! Bounds of a schema, checked before it is compiled: schemas come from users, and a short one can ask for endless work
+//! or memory.
 //!
-//! The bounds cannot catch everything: a recursive reference costs what the rows make of it. Those schemas are left to the
-//! item timeout.
+//! The bounds cannot catch everything: a recursive reference costs what the rows make of it. Those schemas are left to
+//! the item timeout.
 
 use std::collections::{BTreeSet, HashSet};
 
@@ -22,11 +22,12 @@ const DRAFT_2020_12: &str = "https://json-schema.org/draft/2020-12/schema";
 /// Where a schema without `$id` stands.
 const BASE: &str = "json-schema:///";
 
-/// The deepest nesting of a schema in which each reference is replaced by its target. Compiling it and checking a row go
-/// as deep. A recursive reference counts once.
+/// The deepest nesting of a schema in which each reference is replaced by its target. Compiling it and checking a row
+/// go as deep. A recursive reference counts once.
 const DEPTH_MAX: usize = 64;
 
-/// The most subschemas of a schema in which each reference is replaced by its target. A recursive reference counts once.
+/// The most subschemas of a schema in which each reference is replaced by its target. A recursive reference counts
+/// once.
 pub(super) const EXPANDED_MAX: u64 = 10_000;
 
 /// The most patterns of a schema, equal ones counted once.
@@ -86,8 +87,8 @@ fn too_large(limit: u64, what: &'static str, advice: &'static str) -> SchemaErro
     SchemaError::TooLarge { limit, what, advice }
 }
 
-/// The size of all patterns as automata. Each is compiled within what the others leave, and dropped again. A pattern that
-/// is not valid is left to the validator, which explains what is wrong with it.
+/// The size of all patterns as automata. Each is compiled within what the others leave, and dropped again. A pattern
+/// that is not valid is left to the validator, which explains what is wrong with it.
 fn compiled_bytes(patterns: &BTreeSet<&str>) -> Result<usize, SchemaError> {
     let mut total = 0;
     for pattern in patterns {
@@ -148,8 +149,8 @@ impl<'a> Found<'a> {
 
 /// A walk through a schema in which each reference is replaced by its target, as compiling it and checking a row go.
 ///
-/// It goes each path on its own: what is behind a reference depends on the path wherever references form a cycle. The bounds
-/// end it.
+/// It goes each path on its own: what is behind a reference depends on the path wherever references form a cycle. The
+/// bounds end it.
 #[derive(Default)]
 struct Expansion {
     subschemas: u64,
@@ -158,7 +159,8 @@ struct Expansion {
 }
 
 impl Expansion {
-    /// Walks a whole schema. A reference without a target is left to the validator, which explains what is wrong with it.
+    /// Walks a whole schema. A reference without a target is left to the validator, which explains what is wrong with
+    /// it.
     fn check(schema: &Value) -> Result<(), SchemaError> {
         let Ok(registry) = Registry::new().draft(DRAFT).add(BASE, schema).and_then(RegistryBuilder::prepare) else {
             return Ok(());
@@ -167,7 +169,8 @@ impl Expansion {
         Self::default().subschema(schema, &registry.resolver(base), 0)
     }
 
-    /// Walks a subschema that is so many levels down, but not what is under `$defs`: that counts where it is referred to.
+    /// Walks a subschema that is so many levels down, but not what is under `$defs`: that counts where it is referred
+    /// to.
     fn subschema(&mut self, schema: &Value, resolver: &Resolver<'_>, depth: usize) -> Result<(), SchemaError> {
         let Value::Object(keywords) = schema else { return Ok(()) };
         check_draft(keywords)?;

@@ -240,8 +240,8 @@ pub(super) fn is_decimal(text: &str) -> bool {
     plain && text.parse().is_ok_and(|float: f64| float.is_finite())
 }
 
-/// The number with the digits of this text. What JSON does not allow is left out: a plus sign, zeros in front, a point at
-/// either end.
+/// The number with the digits of this text. What JSON does not allow is left out: a plus sign, zeros in front, a point
+/// at either end.
 fn number(text: &str) -> Option<Value> {
     // Most numbers are small integers, which need no text of their own. Minus zero keeps its sign.
     if let Ok(integer) = text.parse::<i64>()

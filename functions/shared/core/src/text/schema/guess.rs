@@ -27,8 +27,8 @@ words! {
 
 /// The type of a cell; `None` if it is empty.
 ///
-/// A number with zeros or a plus sign in front is a string: as a number it would lose them, which matters for postcodes and
-/// telephone numbers.
+/// A number with zeros or a plus sign in front is a string: as a number it would lose them, which matters for postcodes
+/// and telephone numbers.
 pub fn type_of_cell(cell: &str) -> Option<ColumnType> {
     let text = cell.trim_ascii();
     let digits = text.strip_prefix('-').unwrap_or(text);
@@ -56,7 +56,8 @@ pub fn type_of_value(value: &Value) -> Option<ColumnType> {
     })
 }
 
-/// The type of a column with a value of this type and others of type `before`. Two types that have none in common are strings.
+/// The type of a column with a value of this type and others of type `before`. Two types that have none in common are
+/// strings.
 pub fn common_type(before: Option<ColumnType>, now: Option<ColumnType>) -> Option<ColumnType> {
     use ColumnType::{Integer, Number};
     match (before, now) {

@@ -113,9 +113,9 @@ impl Admissions for DynamoDbJobStore {
 }
 
 impl DynamoDbJobStore {
-    /// The reasons are in the order of the items. The job's own row is checked first: if it exists, this very job was created
-    /// earlier, before DynamoDB forgot the transaction. A known idempotency key is checked before a reached limit, so that a
-    /// repeated request finds its job even without room for another.
+    /// The reasons are in the order of the items. The job's own row is checked first: if it exists, this very job was
+    /// created earlier, before DynamoDB forgot the transaction. A known idempotency key is checked before a reached
+    /// limit, so that a repeated request finds its job even without room for another.
     async fn why_refused(
         &self,
         new: &NewJob,

@@ -58,8 +58,8 @@ impl Attempts for DynamoDbJobStore {
 }
 
 impl DynamoDbJobStore {
-    /// The reasons are in the order of the items. That the job has moved on is checked before a reached limit: this redrive
-    /// itself may have moved it, and its own slot may fill the limit.
+    /// The reasons are in the order of the items. That the job has moved on is checked before a reached limit: this
+    /// redrive itself may have moved it, and its own slot may fill the limit.
     async fn why_not_begun(
         &self,
         attempt: &NewAttempt,

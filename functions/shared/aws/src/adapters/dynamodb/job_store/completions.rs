@@ -33,8 +33,8 @@ const OF_ATTEMPT: [&str; 10] = [
 /// The attribute of a job that has given its shared slots back.
 const SLOTS: &str = "slots";
 
-// A stop is set at most once per attempt, so its presence alone tells whether it is the one seen. An untaken job may end
-// because of its deadline.
+// A stop is set at most once per attempt, so its presence alone tells whether it is the one seen. An untaken job may
+// end because of its deadline.
 const AS_SEEN: &str = "#status = :seen AND #attempt = :attempt AND attribute_not_exists(#stop)";
 const AS_SEEN_STOPPED: &str = "#status = :seen AND #attempt = :attempt AND attribute_exists(#stop)";
 const UNTAKEN: &str = "#status = :seen AND #attempt = :attempt AND attribute_not_exists(#stop) \

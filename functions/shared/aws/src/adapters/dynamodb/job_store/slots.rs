@@ -17,15 +17,16 @@ use crate::adapters::dynamodb::transact::{RowUpdate, condition_failed};
 /// The stored value of an end that has not happened yet, in milliseconds.
 const NEVER: i64 = 0;
 
-/// Over how many rows the counter of a type, and that of the system, is spread. Transactions that begin and end jobs at the
-/// same time conflict on a row: `tests/tests/adapters/contention.rs` shows that this many are enough.
+/// Over how many rows the counter of a type, and that of the system, is spread. Transactions that begin and end jobs at
+/// the same time conflict on a row: `tests/tests/adapters/contention.rs` shows that this many are enough.
 const SHARDS: u32 = 16;
 
-/// Maximum number of tries to admit a job, in shards that had room. If others took the slot each time, the limit is reached.
+/// Maximum number of tries to admit a job, in shards that had room. If others took the slot each time, the limit is
+/// reached.
 pub const TRIES: usize = 8;
 
-/// Which rows of the counters a job has its slots in. They are stored in the job row, by the transaction that takes the slots,
-/// with the ceilings of the attempt: a job that gave its slots back takes them again under those.
+/// Which rows of the counters a job has its slots in. They are stored in the job row, by the transaction that takes the
+/// slots, with the ceilings of the attempt: a job that gave its slots back takes them again under those.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Shards {
     job_type: u32,
@@ -108,8 +109,8 @@ fn scopes(job: &Job, shards: Shards) -> [String; 3] {
 /// The limits, in the order of the counters.
 const ADMISSIONS: [Admission; 3] = [Admission::OwnerFull, Admission::TypeFull, Admission::SystemFull];
 
-/// Gives one slot back and stores when: each stored end moves to the next place, and the oldest is dropped. The oldest is
-/// set first, so that the result does not depend on whether DynamoDB reads a place before or after it sets it.
+/// Gives one slot back and stores when: each stored end moves to the next place, and the oldest is dropped. The oldest
+/// is set first, so that the result does not depend on whether DynamoDB reads a place before or after it sets it.
 fn slot_back() -> String {
     let moves = (1..ENDS_KEPT).rev().map(|place| format!("#e{place} = if_not_exists(#e{}, :never), ", place - 1));
     format!("SET {}#e0 = :now ADD #active :one_less", moves.collect::<String>())
@@ -175,7 +176,8 @@ impl DynamoDbJobStore {
         scopes(job, shards).into_iter().zip(shares).map(take).collect()
     }
 
-    /// Gives the slots of a job back, in the order of its scopes. It has no condition: a counter must never keep a job from ending.
+    /// Gives the slots of a job back, in the order of its scopes. It has no condition: a counter must never keep a job
+    /// from ending.
     pub(super) fn give_slots_back(
         &self,
         doing: &'static str,
@@ -191,8 +193,8 @@ impl DynamoDbJobStore {
         scopes(job, shards).into_iter().map(give).collect()
     }
 
-    /// Where to try next if the slots of a job were refused in these shards, or which limit is reached. `reasons` belong to the
-    /// items of [`take_slots`](Self::take_slots).
+    /// Where to try next if the slots of a job were refused in these shards, or which limit is reached. `reasons`
+    /// belong to the items of [`take_slots`](Self::take_slots).
     pub(super) async fn other_shards(
         &self,
         doing: &'static str,

@@ -155,8 +155,8 @@ impl Tallies for DynamoDbJobStore {
 
     async fn fold(&self, job: JobGuid, tally: &Tally) -> Result<Totals, PortError> {
         debug_assert!(tally.is_closed(), "an open tally may still move");
-        // With what was used since the commit that closed it. A fold that loses does not give its share back: the row does not
-        // tell whether the first one was the same request, whose reply was lost.
+        // With what was used since the commit that closed it. A fold that loses does not give its share back: the row
+        // does not tell whether the first one was the same request, whose reply was lost.
         let usage = tally.usage + self.share(Usage::of_row_writes(1));
         let mut values = vec![
             (":at", time(tally.at)),
@@ -183,8 +183,8 @@ impl Tallies for DynamoDbJobStore {
     }
 }
 
-/// The update that commits chunks of one tally, and its condition. A tally that is not closed has as many chunks left as
-/// marks, so `done` cannot exceed `expected`.
+/// The update that commits chunks of one tally, and its condition. A tally that is not closed has as many chunks left
+/// as marks, so `done` cannot exceed `expected`.
 fn commit_expressions(commits: &[Commit]) -> (String, String) {
     let mut change = "SET #at = :at".to_owned();
     let mut condition = "attribute_exists(#expected) AND #done < #expected".to_owned();

@@ -121,8 +121,8 @@ impl DynamoDbJobStore {
     }
 }
 
-/// The attribute and the token by which the write after `seen` is recognised. The SDK sends a request again whose reply it has
-/// not got: its condition fails then, but the token is in the row.
+/// The attribute and the token by which the write after `seen` is recognised. The SDK sends a request again whose reply
+/// it has not got: its condition fails then, but the token is in the row.
 fn token_after(seen: &Job) -> (String, AttributeValue) {
     (format!("write{}", seen.revision % WRITES_KEPT), text(fastrand::u64(..)))
 }

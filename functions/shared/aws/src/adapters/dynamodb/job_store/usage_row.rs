@@ -1,5 +1,5 @@
-//! The usage in the rows of a job: eight numbers. Their names are short, because a tally row with all marks must cost one write
-//! unit.
+//! The usage in the rows of a job: eight numbers. Their names are short, because a tally row with all marks must cost
+//! one write unit.
 
 use aws_sdk_dynamodb::types::AttributeValue;
 use rowmill_core::model::cost::Usage;

@@ -26,8 +26,8 @@ impl DynamoDbQuotas {
     }
 }
 
-/// The condition that a counter is below its limit. Without the attribute nothing is counted, so there is room unless the limit
-/// is 0.
+/// The condition that a counter is below its limit. Without the attribute nothing is counted, so there is room unless
+/// the limit is 0.
 fn below(counter: &str, limit: &str, is_zero: bool) -> String {
     match is_zero {
         true => format!("{counter} < {limit}"),

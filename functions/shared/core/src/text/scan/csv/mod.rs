@@ -1,7 +1,7 @@
 //! Finds the borders of CSV records.
 //!
-//! Rows of usual length are taken 64 bytes at a time. Where rows are long or have quotes in unusual places, a state machine
-//! goes on with `memchr`.
+//! Rows of usual length are taken 64 bytes at a time. Where rows are long or have quotes in unusual places, a state
+//! machine goes on with `memchr`.
 
 use memchr::{memchr, memchr3};
 

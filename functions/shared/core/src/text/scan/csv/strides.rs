@@ -68,8 +68,8 @@ impl CsvScanner {
         (at, stop)
     }
 
-    /// The quotes of a stride with these line ends: what the next stride needs to know, and the bytes inside quotes. `None`
-    /// if a quote stands where none may open.
+    /// The quotes of a stride with these line ends: what the next stride needs to know, and the bytes inside quotes.
+    /// `None` if a quote stands where none may open.
     #[inline]
     fn quotes(&mut self, stride: &[u8; STRIDE], at: usize, ends: u64, carry: Carry) -> Option<(Carry, u64)> {
         let quotes = bits(stride, [b'"']);

@@ -132,7 +132,8 @@ impl CellRule {
             return answer(self.allows_text(cell));
         }
         if cell.is_empty() {
-            // Where null is allowed at all, it is allowed by `enum` and `const`: the types are only those of their values.
+            // Where null is allowed at all, it is allowed by `enum` and `const`: the types are only those of their
+            // values.
             return if self.types.allows(Types::NULL) { Answer::Valid } else { Answer::LeftOut };
         }
         let cell = cell.trim_ascii();

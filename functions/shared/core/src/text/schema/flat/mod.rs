@@ -1,8 +1,8 @@
 //! A quick check of CSV rows against schemas that ask something of each cell by itself, in few keywords.
 //!
-//! Nearly all schemas are like that, and nearly all rows are valid. So a row is first checked here, from the text of its
-//! cells. The check only knows rows that are surely valid: the validator decides on all others, and says what is wrong with
-//! them. Any other schema is left to the validator from the beginning.
+//! Nearly all schemas are like that, and nearly all rows are valid. So a row is first checked here, from the text of
+//! its cells. The check only knows rows that are surely valid: the validator decides on all others, and says what is
+//! wrong with them. Any other schema is left to the validator from the beginning.
 
 use std::collections::{HashMap, HashSet};
 

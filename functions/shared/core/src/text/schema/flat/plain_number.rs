@@ -20,8 +20,8 @@ const DIGITS_MAX: u32 = 18;
 const FLOAT_DIGITS_MAX: u32 = 15;
 
 impl PlainNumber {
-    /// Reads a number. Many a number is not plain: one with a plus sign, an exponent, a point at either end, many digits, or
-    /// minus zero.
+    /// Reads a number. Many a number is not plain: one with a plus sign, an exponent, a point at either end, many
+    /// digits, or minus zero.
     pub(super) fn parse(text: &str) -> Option<Self> {
         let (is_negative, digits) = match text.strip_prefix('-') {
             Some(digits) => (true, digits),
