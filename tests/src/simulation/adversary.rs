@@ -30,12 +30,12 @@ impl Adversary {
         Self { rng, left: faults.budget, faults }
     }
 
-    /// Whether it still injects faults at this step.
+    /// True if it still injects faults at this step.
     pub const fn is_active(&self, step: u64) -> bool {
         self.left > 0 && step < self.faults.until_step
     }
 
-    /// Whether it injects a fault now: one time in `one_in`, if the world has this `kind` of fault.
+    /// True if it injects a fault now: one time in `one_in`, if the world has this `kind` of fault.
     fn strikes(&mut self, step: u64, kind: bool, one_in: u32) -> bool {
         let strikes = self.is_active(step) && kind && self.rng.u32(0..one_in) == 0;
         self.left -= u32::from(strikes);
@@ -90,7 +90,7 @@ impl Adversary {
         }
     }
 
-    /// Whether an invocation continues after its timeout, as a zombie.
+    /// True if an invocation continues after its timeout, as a zombie.
     pub fn keeps_zombie(&mut self, step: u64) -> bool {
         self.strikes(step, self.faults.zombies, 2)
     }
@@ -101,18 +101,18 @@ impl Adversary {
         Duration::from_millis(self.rng.u64(0..=most_ms))
     }
 
-    /// Whether a message in processing is delivered once more.
+    /// True if a message in processing is delivered once more.
     pub fn duplicates(&mut self, step: u64, function: Function) -> bool {
         let in_focus = self.faults.focus == Some(function);
         self.strikes(step, self.faults.deliveries, if in_focus { 3 } else { 30 })
     }
 
-    /// Whether a received message is dropped on the way to its function.
+    /// True if a received message is dropped on the way to its function.
     pub fn drops(&mut self, step: u64) -> bool {
         self.strikes(step, self.faults.deliveries, 30)
     }
 
-    /// How long after its receipt a message reaches its function, if its poller is throttled.
+    /// Time from its receipt until a message reaches its function, if its poller is throttled.
     pub fn invokes_late(&mut self, step: u64) -> Option<Duration> {
         let late = self.strikes(step, self.faults.deliveries, 10);
         late.then(|| Duration::from_millis(self.rng.u64(0..140_000)))
@@ -122,7 +122,7 @@ impl Adversary {
         self.strikes(step, self.faults.deliveries, 30)
     }
 
-    /// How far the clock moves in this step.
+    /// Move of the clock in this step.
     pub fn time_passes(&mut self, step: u64) -> Option<Duration> {
         if self.strikes(step, self.faults.jumps, 200) {
             return Some(Duration::from_millis(self.rng.u64(5_000..200_000)));

@@ -1,4 +1,5 @@
-//! What must hold when commits win: each has the counts of its rows, and each row has an outcome that its kind allows.
+//! Invariants of commits that win: each has the counts of its rows, and each row has an outcome that its kind
+//! allows.
 
 use std::collections::{BTreeMap, BTreeSet};
 

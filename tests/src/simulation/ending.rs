@@ -1,4 +1,4 @@
-//! What must hold at the end of a run.
+//! Invariants that hold at the end of a run.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -70,7 +70,7 @@ impl Kind {
         }
     }
 
-    /// Whether a row of this kind can succeed.
+    /// True if a row of this kind can succeed.
     pub const fn can_succeed(self) -> bool {
         matches!(self, Self::Good | Self::Slow(_) | Self::Transient(_))
     }
@@ -83,7 +83,7 @@ pub struct SimulatedFile {
     pub bytes: Vec<u8>,
     /// The kind of each row, as the `csv` crate reads them, without a row whose quote is never closed.
     pub rows: Vec<Kind>,
-    /// Whether the last row has a quote that is never closed.
+    /// True if the last row has a quote that is never closed.
     pub unterminated: bool,
 }
 

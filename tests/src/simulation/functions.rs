@@ -56,7 +56,7 @@ impl Function {
         Self::Api,
     ];
 
-    /// Whether it makes only few of the calls of a run.
+    /// True if it makes only few of the calls of a run.
     pub const fn is_rare(self) -> bool {
         matches!(self, Self::Isolate | Self::Complete | Self::DeadLetter | Self::Api)
     }
@@ -80,7 +80,7 @@ pub struct Invocation {
     pub function: Function,
     pub work: Work,
     pub deadline: Timestamp,
-    /// Whether it has timed out and still runs.
+    /// True if it has timed out and still runs.
     pub zombie: bool,
     pub stalled_until: Timestamp,
     /// The process of `process-items` that it runs in.
@@ -163,7 +163,7 @@ impl Reply {
         }
     }
 
-    /// Whether the invocation did all that it was asked for.
+    /// True if the invocation did all that it was asked for.
     pub fn is_done(&self) -> bool {
         match self {
             Self::Done(_) => true,

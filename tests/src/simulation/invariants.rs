@@ -1,4 +1,4 @@
-//! What must hold after every step, and the simulation's own records of the jobs.
+//! Invariants that hold after every step, and the simulation's own records of the jobs.
 //!
 //! The other checks are in `checks`, in the modules `*_checks`, such as `object_checks` (an object is put) and
 //! `commit_checks` (a commit wins), and in [`ending`](super::ending) (the run ends).
@@ -49,7 +49,7 @@ pub(super) struct Known {
     pub(super) processed: BTreeSet<(JobGuid, u64)>,
     /// The attempts of which an item has begun.
     pub(super) begun: BTreeSet<(JobGuid, u32)>,
-    /// What each invocation of `process-items` knows of each of its jobs.
+    /// Knowledge of each invocation of `process-items` about each of its jobs.
     pub(super) deliveries: BTreeMap<(u64, JobGuid), JobAtDelivery>,
     /// The chunks of each job that each invocation of `process-items` was given.
     pub(super) at_work: BTreeMap<(u64, JobGuid), ChunksAtWork>,

@@ -37,14 +37,14 @@ pub struct Simulated {
     failures: Arc<Mutex<BTreeMap<(JobGuid, u64), u32>>>,
 }
 
-/// How items are handed to the job type.
+/// The ways in which items are handed to the job type.
 #[derive(Clone, Copy, Debug)]
 pub struct ItemShape {
     pub concurrency: usize,
     pub batch_items: usize,
-    /// Whether its items count as fast, so that a batch of an isolated chunk runs together.
+    /// True if its items count as fast, so that a batch of an isolated chunk runs together.
     pub fast: bool,
-    /// Whether every item suspends, so that the adversary may inject a fault.
+    /// True if every item suspends, so that the adversary may inject a fault.
     pub gated: bool,
 }
 

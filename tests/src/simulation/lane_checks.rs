@@ -1,4 +1,4 @@
-//! What must hold of lanes: at most N chunks of a job type with `concurrency` N run at once.
+//! Invariants of lanes: at most N chunks of a job type with `concurrency` N run at once.
 
 use rowmill_core::model::ids::JobGuid;
 use rowmill_core::ports::Jobs;

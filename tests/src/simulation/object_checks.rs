@@ -1,4 +1,4 @@
-//! What must hold when an object is put: chunk indexes fit the file, and committed run outputs do not change.
+//! Invariants of objects that are put: chunk indexes fit the file, and committed run outputs do not change.
 
 use rowmill_core::items::input::read_redrive_items;
 use rowmill_core::model::chunk_index::ChunkIndex;

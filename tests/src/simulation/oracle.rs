@@ -42,7 +42,7 @@ pub struct TallyRecord {
     pub rows: Vec<Vec<Row>>,
     /// The winning commit of each chunk.
     pub committed: Vec<Option<Committed>>,
-    /// Whether it was closed with uncommitted chunks, which are skipped.
+    /// True if it was closed with uncommitted chunks, which are skipped.
     pub rest_skipped: bool,
 }
 
@@ -74,7 +74,7 @@ impl TallyRecord {
         }
     }
 
-    /// Whether at least half of its chunks are done.
+    /// True if at least half of its chunks are done.
     pub fn is_half_done(&self) -> bool {
         self.done() * 2 >= self.chunks.len()
     }
@@ -147,7 +147,7 @@ impl JobRecord {
         }
     }
 
-    /// Whether the chunk is accounted for.
+    /// True if the chunk is accounted for.
     pub fn is_done(&self, chunk: ChunkAddress) -> bool {
         let tally = self.tallies.get(&(chunk.attempt, chunk.tally));
         tally.is_some_and(|tally| {

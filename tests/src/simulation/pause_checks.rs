@@ -1,4 +1,4 @@
-//! What must hold of paused and resumed jobs: no item begins while its job is paused, and a resume forgets no chunk.
+//! Invariants of paused and resumed jobs: no item begins while its job is paused, and a resume forgets no chunk.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,18 +15,18 @@ use super::plan::{GRACE, SKEW_MAX, TIMEOUT};
 use super::queues::{Body, Queues};
 use super::trace::{chunk_name, job_name};
 
-/// What an invocation of `process-items` can know of its job.
+/// Knowledge of an invocation of `process-items` about its job.
 #[derive(Clone, Debug)]
 pub struct JobAtDelivery {
     attempt: u32,
-    /// Whether the attempt was past when the invocation began.
+    /// True if the attempt was past when the invocation began.
     past: bool,
     /// The pause in which it began, by the job's number of pauses and resumes.
     paused: Option<u32>,
-    /// Whether each row that it has read was of a paused job or past its attempt. A chunk that is received with others
+    /// True if each row that it has read was of a paused job or past its attempt. A chunk that is received with others
     /// may find the job resumed.
     read: Option<bool>,
-    /// Whether it has read that its attempt is past. Not known of an invocation with several chunks: another one may
+    /// True if it has read that its attempt is past. Not known of an invocation with several chunks: another one may
     /// have read it, while this one is within a batch.
     saw_past: Option<bool>,
 }
@@ -42,7 +42,7 @@ pub struct ChunksAtWork {
 }
 
 impl ChunksAtWork {
-    /// Whether it runs one of these chunks, and began before this time.
+    /// True if it runs one of these chunks, and began before this time.
     pub fn runs_since_before(&self, at: Timestamp, is_one: impl Fn(ChunkAddress) -> bool) -> bool {
         self.since < at && self.pauses.is_some() && self.chunks.iter().any(|(chunk, _)| is_one(*chunk))
     }

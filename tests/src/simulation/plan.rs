@@ -39,7 +39,7 @@ pub const GRACE: Duration = Duration::from_secs(30);
 /// The maximum difference between the clock of an invocation and the time.
 pub const SKEW_MAX: Duration = Duration::from_millis(1_500);
 
-/// How long an isolated chunk is kept after the last move of its checkpoint, before it may be given up.
+/// Time for which an isolated chunk is kept after the last move of its checkpoint, before it may be given up.
 pub const PATIENCE: Duration = Duration::from_secs(360);
 
 /// For how long a sweep continues with further jobs.
@@ -78,7 +78,7 @@ pub enum Operation {
     Sweep,
 }
 
-/// How a client redrives a job.
+/// The ways in which a client redrives a job.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Redrive {
     /// With a corrected file.
@@ -172,7 +172,7 @@ pub struct Plan {
     pub breaker: BreakerLimits,
     /// When the target of all items is down, from the beginning of the run on.
     pub outage: Option<Range<Duration>>,
-    /// How items are handed to the job type.
+    /// Way in which items are handed to the job type.
     pub items: ItemShape,
     /// The maximum difference between the clock of an invocation and the time.
     pub skew: Duration,
@@ -180,7 +180,7 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// Whether it has no faults and no slow, transient or poison items.
+    /// True if it has no faults and no slow, transient or poison items.
     pub fn is_without_trouble(&self) -> bool {
         let plain = |kind: &Kind| matches!(kind, Kind::Good | Kind::Bad | Kind::Ragged);
         self.faults.budget == 0

@@ -49,7 +49,7 @@ impl QueueName {
         }
     }
 
-    /// Whether a message of a job of this priority belongs on it.
+    /// True if a message of a job of this priority belongs on it.
     pub fn takes(self, priority: Priority) -> bool {
         match self {
             Self::Splits(Priority::Normal) => priority != Priority::High,
@@ -58,7 +58,7 @@ impl QueueName {
         }
     }
 
-    /// Whether its messages are delivered in order within their group, and none twice.
+    /// True if its messages are delivered in order within their group, and none twice.
     pub const fn is_fifo(self) -> bool {
         matches!(self, Self::Lanes | Self::DeadLanes)
     }
@@ -128,14 +128,14 @@ pub struct Envelope {
 }
 
 impl Envelope {
-    /// Whether the handle of this delivery is that of the message. In a FIFO queue it is no longer, once the message is
+    /// True if the handle of this delivery is that of the message. In a FIFO queue it is no longer, once the message is
     /// delivered again.
     fn is_of(&self, delivery: &Delivery) -> bool {
         let handle = !self.queue.is_fifo() || self.receipt == delivery.receipt;
         (self.id, self.queue) == (delivery.id, delivery.queue) && handle
     }
 
-    /// Whether both are in the same group of the same FIFO queue.
+    /// True if both are in the same group of the same FIFO queue.
     fn is_behind_the_same(&self, other: &Self) -> bool {
         self.queue.is_fifo() && self.queue == other.queue && self.group.is_some() && self.group == other.group
     }

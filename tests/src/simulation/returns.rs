@@ -1,4 +1,5 @@
-//! What follows the end of an invocation: its message is acknowledged or returns to its queue, or the client retries.
+//! Consequences of the end of an invocation: its message is acknowledged or returns to its queue, or the client
+//! retries.
 
 use rowmill_core::model::ids::JobGuid;
 use rowmill_core::model::tally::ChunkAddress;

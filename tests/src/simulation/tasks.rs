@@ -10,7 +10,7 @@ use tokio::runtime::{Builder, Runtime};
 
 use super::hub::Hub;
 
-/// Whether a task can make progress.
+/// True if a task can make progress.
 struct Woken(AtomicBool);
 
 impl Wake for Woken {

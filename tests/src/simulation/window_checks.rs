@@ -1,4 +1,4 @@
-//! What must hold of tallies that wait for one another: a run that makes one half done does not end before it has sent
+//! Invariants of tallies that wait for one another: a run that makes one half done does not end before it has sent
 //! the one that waits.
 
 use rowmill_core::model::ids::JobGuid;

@@ -7,7 +7,7 @@ use crate::rows::{Counts, Tally, Write};
 use crate::tasks::{After, Message, State, Step, Task, Work};
 
 impl Programs {
-    /// How the items of a chunk end.
+    /// Outcome of the items of a chunk.
     pub fn outcome(&self, attempt: usize, chunk: u8, skip: bool) -> Counts {
         let Chunk { items, failing } = self.chunks(attempt)[usize::from(chunk)];
         match skip {

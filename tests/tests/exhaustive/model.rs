@@ -215,8 +215,8 @@ impl Model for Protocol {
 }
 
 impl Protocol {
-    /// How often the sweep may still look at the job in this state. While the job still moves, only early sweeps may. A
-    /// paused or stopped job that nothing moves is looked at any number of times.
+    /// Number of times that the sweep may still look at the job in this state. While the job still moves, only early
+    /// sweeps may. A paused or stopped job that nothing moves is looked at any number of times.
     pub fn sweeps_left(&self, state: &State) -> u8 {
         match (self.programs.rules, state.is_quiet()) {
             (Rules::NoSweep, _) => 0,
@@ -292,7 +292,7 @@ impl Protocol {
     }
 }
 
-/// Whether the sweep looks at the job without any fault: it is paused, or a stop has made it due.
+/// True if the sweep looks at the job without any fault: it is paused, or a stop has made it due.
 fn is_always_due(state: &State) -> bool {
     state.rows.job.status == Status::Paused || (state.rows.job.stop && !state.rows.job.status.is_terminal())
 }

@@ -56,7 +56,7 @@ pub struct Programs {
     pub other_width: Option<u8>,
     /// `talliesAhead`.
     pub ahead: Option<u8>,
-    /// Whether an invocation may receive two chunks of a tally, which then commit together.
+    /// True if an invocation may receive two chunks of a tally, which then commit together.
     pub joint: bool,
 }
 
@@ -105,7 +105,7 @@ impl Programs {
         if state.rows.job.has_other_width { self.other_width } else { self.width }
     }
 
-    /// Whether this chunk may be in flight. With `maxConcurrency` W, the chunks W, 2W, … places before must be
+    /// True if this chunk may be in flight. With `maxConcurrency` W, the chunks W, 2W, … places before must be
     /// accounted for; with A tallies ahead, the tally A places before must be half done.
     pub fn may_fly(&self, state: &State, attempt: usize, chunk: u8) -> bool {
         let looks_at = if self.rules == Rules::LookAtOneBefore { 1 } else { usize::MAX };

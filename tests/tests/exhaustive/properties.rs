@@ -1,4 +1,4 @@
-//! What must hold in every state, and what must be reachable.
+//! Invariants that hold in every state, and what must be reachable.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! How a resumed job gets the messages again that were dropped while it was paused.
+//! The resend of messages that were dropped while their job was paused.
 
 use crate::programs::{Programs, Rules};
 use crate::rows::{Tally, Write};
@@ -21,7 +21,7 @@ impl Programs {
         if job.held { Step::BeginResend(resend) } else { Step::Resend(resend) }
     }
 
-    /// Whether the first step of a resend must wait: runs from before the pause are at work.
+    /// True if the first step of a resend must wait: runs from before the pause are at work.
     pub fn waits_for_runs(&self, state: &State, step: Step) -> bool {
         let begins = matches!(step, Step::BeginResend(_)) && self.rules != Rules::ResendAtOnce;
         begins && state.running().any(|(_, old)| old)

@@ -84,7 +84,7 @@ pub struct Job {
     pub lease: Lease,
     /// Only a cancel stops a job in this model; other stops have the same effect on the counts.
     pub stop: bool,
-    /// Whether it was paused before it ran.
+    /// True if it was paused before it ran.
     pub paused_from_waiting: bool,
     /// Number of pauses and resumes.
     pub pauses: u8,
@@ -121,17 +121,17 @@ impl Tally {
         self.done >= self.expected
     }
 
-    /// Whether at least half of its chunks are committed.
+    /// True if at least half of its chunks are committed.
     pub const fn is_half_done(&self) -> bool {
         self.done * 2 >= self.expected
     }
 
-    /// Whether the last commit, of this many chunks, made it half done.
+    /// True if the last commit, of this many chunks, made it half done.
     pub const fn is_half_done_by(&self, chunks: u8) -> bool {
         self.is_half_done() && self.done >= chunks && (self.done - chunks) * 2 < self.expected
     }
 
-    /// Whether this chunk is accounted for: it has a mark, or the tally was closed without it.
+    /// True if this chunk is accounted for: it has a mark, or the tally was closed without it.
     pub const fn accounts_for(&self, index: usize) -> bool {
         self.marks[index] > 0 || self.is_closed()
     }
@@ -201,7 +201,7 @@ impl Rows {
         Self { job, attempts: Default::default(), slots: 1, shared: 1 }
     }
 
-    /// Whether no work is left in `attempt`: the job has ended or is in another attempt.
+    /// True if no work is left in `attempt`: the job has ended or is in another attempt.
     pub const fn is_past(&self, attempt: usize) -> bool {
         self.job.attempt != attempt || self.job.status.is_terminal()
     }
@@ -429,12 +429,12 @@ impl Rows {
 }
 
 impl Job {
-    /// Whether the splitter waits: the job is paused, or its chunks are not all sent again.
+    /// True if the splitter waits: the job is paused, or its chunks are not all sent again.
     pub fn is_held_back(&self) -> bool {
         self.status == Status::Paused || self.resend_from.is_some()
     }
 
-    /// Whether a run that commits sends what waits for it in this tally.
+    /// True if a run that commits sends what waits for it in this tally.
     pub fn sends_on_commit(&self, tally: u8) -> bool {
         !self.held && self.resend_from.is_none_or(|from| tally <= from)
     }

@@ -114,7 +114,7 @@ pub struct Resend {
     pub pauses: u8,
 }
 
-/// What a message asks for.
+/// Work that a message asks for.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Work {
     Split,
@@ -128,11 +128,11 @@ pub struct Message {
     pub work: Work,
     /// Delivered before, or sent by the sweep: its receiver first checks whether the work is done.
     pub again: bool,
-    /// Whether the job was paused since its sender read the row. The receiver of a completion does not look at it.
+    /// True if the job was paused since its sender read the row. The receiver of a completion does not look at it.
     pub old: bool,
 }
 
-/// What happens to the message if its receiver dies.
+/// Return of the message if its receiver dies.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Hold {
     /// It returns after its visibility timeout.
@@ -315,7 +315,7 @@ impl State {
         [Who::Worker(0), Who::Worker(1)].into_iter().find(|who| self.task(*who).is_none())
     }
 
-    /// Whether nothing moves by itself any more: no active invocation, no message, no lease that will expire.
+    /// True if nothing moves by itself any more: no active invocation, no message, no lease that will expire.
     pub fn is_quiet(&self) -> bool {
         self.tasks.iter().all(Option::is_none) && self.queues.is_empty() && self.rows.job.lease != Lease::Orphaned
     }
