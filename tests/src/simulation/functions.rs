@@ -248,7 +248,7 @@ impl Run {
         self.world.invariants.given(task, self.world.hub.now(), chunks.iter().map(|(message, _)| message));
         self.invoke(function, Work::Messages(deliveries), deadline, Some(process), async move {
             let received = chunks.iter().map(|(message, redelivered)| (message, *redelivered));
-            let invocation = ChunkInvocation::new(&processor, WATCH_MAX_AGE, received);
+            let invocation = ChunkInvocation::new(&processor.ports, &processor.committer, WATCH_MAX_AGE, received);
             let runs = chunks.iter().map(async |(message, redelivered)| {
                 let run = processor.process(message, *redelivered, deadline, &invocation);
                 reply(match message.lane {

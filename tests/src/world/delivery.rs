@@ -4,11 +4,10 @@ use std::time::Duration;
 
 use dead_letter::settle::DeadMessage;
 use futures::future::join_all;
+use process_items::end::{ChunkEnd, RunError};
 use process_items::invocation::Invocation;
-use process_items::process::ChunkEnd;
-use process_items::run::RunError;
 use rowmill_core::model::messages::{ChunkMessage, CompletionMessage, SplitMessage};
-use split_job::split::SplitEnd;
+use split_job::end::SplitEnd;
 use sweep::sweep::Swept;
 
 use super::World;
@@ -45,14 +44,15 @@ impl World {
     /// # Errors
     /// If the process crashes, or the chunk fails.
     pub async fn try_process(&self, message: &ChunkMessage, redelivered: bool) -> Result<ChunkEnd, RunError> {
-        let invocation = Invocation::new(&self.processor, Duration::ZERO, [(message, redelivered)]);
+        let invocation =
+            Invocation::new(&self.processor.ports, &self.processor.committer, Duration::ZERO, [(message, redelivered)]);
         self.processor.process(message, redelivered, self.deadline(), &invocation).await
     }
 
     /// Delivers chunks to one invocation, each with whether it was delivered before.
     pub async fn try_process_together(&self, messages: &[(ChunkMessage, bool)]) -> Vec<Result<ChunkEnd, RunError>> {
         let received = messages.iter().map(|(message, redelivered)| (message, *redelivered));
-        let invocation = Invocation::new(&self.processor, WATCH_MAX_AGE, received);
+        let invocation = Invocation::new(&self.processor.ports, &self.processor.committer, WATCH_MAX_AGE, received);
         let runs = messages
             .iter()
             .map(|(message, redelivered)| self.processor.process(message, *redelivered, self.deadline(), &invocation));

@@ -10,7 +10,7 @@ use acceptance::use_cases::Limits;
 use acceptance::world::{World, change, plain_type};
 use async_trait::async_trait;
 use dead_letter::settle::DeadMessage;
-use process_items::process::ChunkEnd;
+use process_items::end::ChunkEnd;
 use rowmill_api::job::{PauseCode, PausedBy};
 use rowmill_core::model::breaker::{BreakerLimits, BreakerState};
 use rowmill_core::model::checkpoint::FAILURES_MAX;

@@ -7,7 +7,7 @@ use std::time::Duration;
 use acceptance::world::{World, plain_type};
 use async_trait::async_trait;
 use jiff::Timestamp;
-use process_items::process::ChunkEnd;
+use process_items::end::ChunkEnd;
 use rowmill_aws::host::batch_threads::BatchThreads;
 use rowmill_core::in_memory::ManualClock;
 use rowmill_core::model::ids::JobGuid;

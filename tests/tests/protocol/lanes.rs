@@ -8,8 +8,8 @@ use acceptance::faults::Death;
 use acceptance::use_cases::Limits;
 use acceptance::world::World;
 use dead_letter::settle::{DeadLetterEnd, DeadMessage};
+use process_items::end::ChunkEnd;
 use process_items::invocation::Invocation;
-use process_items::process::ChunkEnd;
 use rowmill_core::model::job::states::Status;
 use rowmill_core::model::job_type_limits::JobTypeLimits;
 use rowmill_core::model::messages::{ChunkMessage, DeliveryMode};
@@ -87,7 +87,9 @@ async fn a_lane_is_held_until_the_invocation_has_ended_and_longer_if_it_fails() 
     world.validate_csv(csv(2)).await;
     world.split().await;
     let deadline = world.deadline_in(Duration::from_secs(90));
-    let invocation = |message| Invocation::new(&world.processor, Duration::ZERO, [(message, false)]);
+    let invocation = |message| {
+        Invocation::new(&world.processor.ports, &world.processor.committer, Duration::ZERO, [(message, false)])
+    };
     let messages = world.lanes.take();
     let first = invocation(&messages[0]);
     let run = world.processor.process(&messages[0], false, deadline, &first);

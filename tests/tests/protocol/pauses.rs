@@ -9,7 +9,7 @@ use acceptance::faults::{Death, at_every_call};
 use acceptance::files;
 use acceptance::world::{World, change};
 use cancel_job::error::ChangeError;
-use process_items::process::ChunkEnd;
+use process_items::end::ChunkEnd;
 use rowmill_api::job::Stage;
 use rowmill_core::model::ids::{Owner, RunId};
 use rowmill_core::model::job::states::Status;
@@ -20,7 +20,7 @@ use rowmill_core::model::tally::{Counts, Mark, MarkKind};
 use rowmill_core::ports::{Clock, Jobs, Tallies};
 use rowmill_core::progress::update::{Updated, update_job};
 use serde_json::json;
-use split_job::split::SplitEnd;
+use split_job::end::SplitEnd;
 
 use crate::{chunks_of, split, split_with};
 

@@ -8,7 +8,7 @@ use acceptance::use_cases::Limits;
 use acceptance::world::{World, change};
 use acceptance::{files, oracle};
 use create_job::create::CreateJobError;
-use process_items::process::ChunkEnd;
+use process_items::end::ChunkEnd;
 use proptest::prelude::*;
 use rowmill_core::model::ids::Owner;
 use rowmill_core::model::job::states::{JobOutcome, Status};
@@ -16,7 +16,7 @@ use rowmill_core::model::job::{Stop, StopCode};
 use rowmill_core::ports::{Admission, Ceilings, Clock, JobFilter, Jobs, PortError, Tallies};
 use rowmill_core::text::ChunkLimits;
 use serde_json::json;
-use split_job::split::SplitEnd;
+use split_job::end::SplitEnd;
 use upload::upload::UploadError;
 
 use crate::chunks_of;

@@ -7,9 +7,9 @@ use rowmill_aws::observe::metrics::{self, Metric};
 use rowmill_aws::{Batch, Delivery};
 use rowmill_core::model::messages::ChunkMessage;
 
+use crate::end::{ChunkEnd, RunError};
 use crate::invocation::Invocation;
-use crate::process::{ChunkEnd, ChunkProcessor};
-use crate::run::RunError;
+use crate::process::ChunkProcessor;
 
 /// Maximum age of a read job row while items are processed. It bounds how late a stop is noticed.
 const WATCH_MAX_AGE: Duration = Duration::from_secs(2);
@@ -17,7 +17,7 @@ const WATCH_MAX_AGE: Duration = Duration::from_secs(2);
 /// Processes the chunks of the batch concurrently. Returns the ids of the messages to deliver again.
 pub async fn handle(processor: &ChunkProcessor, batch: Batch<ChunkMessage>) -> Vec<String> {
     let received = batch.deliveries.iter().map(|delivery| (&delivery.message, delivery.receive_count > 1));
-    let invocation = Invocation::new(processor, WATCH_MAX_AGE, received);
+    let invocation = Invocation::new(&processor.ports, &processor.committer, WATCH_MAX_AGE, received);
     let time_left = batch.deadline.duration_since(processor.ports.clock.now());
     let time_left = Duration::try_from(time_left).unwrap_or_default().saturating_sub(processor.runs.limits.margin / 4);
     let chunks = batch.deliveries.len().max(1);

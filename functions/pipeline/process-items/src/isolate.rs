@@ -15,9 +15,10 @@ use rowmill_core::model::dead_letter::POISON;
 use rowmill_core::ports::BatchCall;
 use rowmill_core::ports::processor::{CostClass, ItemError, ItemOutcome};
 
+use crate::end::{Conclusion, RunError};
 use crate::open_chunk::OpenChunk;
-use crate::plan::Conclusion;
-use crate::run::{ChunkRun, Progress, RunError, RunLimits, batch_len};
+use crate::progress::Progress;
+use crate::run::{ChunkRun, RunLimits, batch_len};
 
 /// Runs the items of an isolated chunk that are not done.
 pub(crate) async fn run(chunk: &mut OpenChunk<'_>, run: &ChunkRun<'_>) -> Result<Conclusion, RunError> {

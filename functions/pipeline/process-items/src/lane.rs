@@ -13,8 +13,7 @@ use jiff::Timestamp;
 use rowmill_core::ports::{Clock, Deliveries};
 use rowmill_settings::VISIBILITY_TIMEOUTS;
 
-use crate::process::ChunkEnd;
-use crate::run::RunError;
+use crate::end::{ChunkEnd, RunError};
 
 /// Time after its time limit at which an invocation has certainly ended.
 const ENDED_AFTER: Duration = Duration::from_secs(5);

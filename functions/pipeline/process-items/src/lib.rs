@@ -5,7 +5,8 @@
 //! | module | holds |
 //! |---|---|
 //! | [`process`] | the use case, from the message to the commit |
-//! | `plan` | its decisions |
+//! | `plan`, [`end`] | its decisions; the ends of a delivery |
+//! | [`progress`] | the outcomes so far |
 //! | [`run`], `isolate` | runs the items of a chunk; of one whose message became a dead letter |
 //! | [`prepared`] | the processors that the process keeps |
 //! | [`open_chunk`] | reads and writes a chunk for a run |
@@ -15,6 +16,7 @@
 //! | [`watch`], [`neighbours`] | reads the jobs of these chunks; reads chunks together |
 //! | [`handler`], [`limits`], [`mod@start`] | maps the queue's event to the use case; the limits; builds the use case |
 
+pub mod end;
 pub mod handler;
 pub mod invocation;
 pub mod lane;
@@ -23,6 +25,7 @@ pub mod neighbours;
 pub mod open_chunk;
 pub mod prepared;
 pub mod process;
+pub mod progress;
 pub mod reports;
 pub mod run;
 pub mod start;

@@ -15,10 +15,10 @@ use rowmill_core::ports::processor::{ItemError, ItemOutcome};
 use rowmill_core::ports::{CheckpointMoved, Clock, Entropy, JobStore, Objects, PortError, Queue};
 use rowmill_core::progress::commit::joint_commits::Seat;
 
+use crate::end::{Conclusion, RunError};
 use crate::neighbours::{SharedObjects, SharedRead};
-use crate::plan::Conclusion;
 use crate::prepared::Prepared;
-use crate::run::{Progress, RunError};
+use crate::progress::Progress;
 use crate::watch::JobWatch;
 
 pub struct ChunkPorts {

@@ -10,7 +10,7 @@ use rowmill_core::model::lanes::is_astray;
 use rowmill_core::model::messages::{ChunkMessage, DeliveryMode};
 use rowmill_core::model::tally::Tally;
 
-use crate::process::ChunkEnd;
+use crate::end::{ChunkEnd, Conclusion};
 
 /// The facts from which a delivery is planned.
 pub(crate) struct Facts<'a> {
@@ -54,32 +54,6 @@ pub(crate) enum Step {
     Begin,
     /// Stop the job, whose deadline has passed.
     StopOverdue,
-}
-
-/// The end of a delivery: the writes that conclude it.
-#[derive(Clone, PartialEq, Debug)]
-pub(crate) enum Conclusion {
-    /// Nothing is written.
-    End(ChunkEnd),
-    /// The message returns to its queue, for this reason.
-    GiveBack(&'static str),
-    /// The chunk was committed before: the steps that follow its commit are repeated.
-    Repeat(Box<Tally>),
-    /// Every item has an outcome, and the chunk is committed.
-    Commit,
-    /// The job is stopped: finished items keep their outcomes, the rest is skipped, and the chunk is committed.
-    Skip,
-    /// The checkpoint records what is done, and a message for the next run is sent.
-    HandOver,
-    /// A message of the chunk is sent.
-    Send(Box<ChunkMessage>, ChunkEnd),
-}
-
-impl Conclusion {
-    /// The chunk continues with another message of this mode.
-    pub fn continued(message: &ChunkMessage, delivery_mode: DeliveryMode) -> Self {
-        Self::Send(Box::new(ChunkMessage { delivery_mode, ..message.clone() }), ChunkEnd::Continued)
-    }
 }
 
 impl Facts<'_> {

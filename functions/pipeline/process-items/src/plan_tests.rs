@@ -11,8 +11,8 @@ use rowmill_core::model::job_type_limits::JobTypeLimits;
 use rowmill_core::model::messages::{ChunkMessage, DeliveryMode};
 use rowmill_core::model::tally::{Mark, MarkKind, Tally};
 
-use crate::plan::{Conclusion, Facts, Plan, RunMode, Step};
-use crate::process::ChunkEnd;
+use crate::end::{ChunkEnd, Conclusion};
+use crate::plan::{Facts, Plan, RunMode, Step};
 
 const EPOCH: Timestamp = Timestamp::UNIX_EPOCH;
 

@@ -19,13 +19,15 @@ use rowmill_core::ports::processor::ItemError;
 use rowmill_core::progress::commit::committer::ChunkCommitter;
 use rowmill_core::progress::update::{stop_attempt, stop_exceeded, stop_overdue};
 
+use crate::end::{ChunkEnd, Conclusion, RunError};
 use crate::invocation::Invocation;
 use crate::isolate;
 use crate::lane::LaneHold;
 use crate::open_chunk::{ChunkPorts, Delivery, OpenChunk};
-use crate::plan::{Conclusion, Facts, Plan, RunMode, Step};
+use crate::plan::{Facts, Plan, RunMode, Step};
+use crate::progress::Progress;
 use crate::reports::RunReports;
-use crate::run::{Progress, RunError, RunLimits, Runs};
+use crate::run::{RunLimits, Runs};
 
 /// The use case and the ports it works through.
 pub struct ChunkProcessor {
@@ -34,23 +36,6 @@ pub struct ChunkProcessor {
     pub runs: Runs,
     pub reports: RunReports,
     pub lane: LaneHold,
-}
-
-/// Result of a delivery.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum ChunkEnd {
-    /// This run's commit counts.
-    Committed(Counts),
-    /// The chunk had been committed before.
-    Repeated,
-    /// The chunk is done in part. A message for the next run is sent.
-    Continued,
-    /// The job is gone, has ended, or is in another attempt.
-    Past,
-    /// The job [drops](rowmill_core::model::job::Job::drops) the message: a resume has the chunk sent again.
-    Dropped,
-    /// Its job type has lanes, and the message was received beside them. It is sent on one of them.
-    Rerouted,
 }
 
 impl ChunkProcessor {

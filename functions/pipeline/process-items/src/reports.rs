@@ -9,10 +9,9 @@ use rowmill_core::ports::PortError;
 use rowmill_core::ports::processor::ItemError;
 use rowmill_core::progress::breaker::{BreakerSteps, Reported};
 
+use crate::end::{ChunkEnd, Conclusion};
 use crate::open_chunk::OpenChunk;
-use crate::plan::Conclusion;
 use crate::prepared::Prepared;
-use crate::process::ChunkEnd;
 
 /// Counts good runs in memory, so that they cost nothing. A failed run reports those since the last report.
 pub struct RunReports {

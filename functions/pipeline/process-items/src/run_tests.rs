@@ -19,10 +19,10 @@ use rowmill_core::ports::{
 use rowmill_core::progress::update::stop_attempt;
 use rowmill_core::text::{Chunk, ChunkLimits, ChunkMode, Dialect, Format, Head};
 
-use crate::plan::Conclusion;
+use crate::end::{ChunkEnd, Conclusion, RunError};
 use crate::prepared::Prepared;
-use crate::process::ChunkEnd;
-use crate::run::{ChunkRun, Progress, RunError, RunLimits};
+use crate::progress::Progress;
+use crate::run::{ChunkRun, RunLimits};
 use crate::watch::JobWatch;
 
 /// Fails each row with the errors of its script, one a call. A row without a script succeeds.

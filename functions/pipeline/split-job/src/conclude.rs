@@ -7,26 +7,8 @@ use rowmill_core::model::messages::SplitMessage;
 use rowmill_core::ports::PortError;
 use rowmill_core::progress::update::{release_lease, stop_attempt, stop_overdue, take_lease, update_job_ahead};
 
-use crate::split::{SplitEnd, Splitter};
-
-/// The end of a run under the lease.
-#[derive(Debug)]
-pub enum Conclusion {
-    /// No tally will follow, because all items are dispatched (`at_end`) or the job is stopped. A counted tally of a
-    /// stopped job is left to the sweep: its chunks may have been sent, and their runs end within the grace.
-    End {
-        at_end: bool,
-    },
-    /// The job must stop for this reason, or because its deadline has passed (`None`).
-    Stop(Option<Stop>),
-    /// All counted tallies are dispatched, or the job is paused, and a resend sends them.
-    HandOver,
-    /// Nothing was dispatched.
-    GiveBack,
-    /// Another run, or another attempt, has taken over.
-    Superseded,
-    Failed(PortError),
-}
+use crate::end::{Conclusion, SplitEnd};
+use crate::split::Splitter;
 
 impl Splitter {
     pub(crate) async fn conclude(&self, job: &Job, run: RunId, conclusion: Conclusion) -> Result<SplitEnd, PortError> {

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use rowmill_core::model::job::Job;
 use rowmill_core::model::messages::SplitMessage;
 
-use crate::split::SplitEnd;
+use crate::end::SplitEnd;
 
 /// The work of an invocation on a job.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

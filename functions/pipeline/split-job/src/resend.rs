@@ -12,7 +12,8 @@ use rowmill_core::ports::PortError;
 use rowmill_core::progress::counters::Counters;
 use rowmill_core::progress::update::update_job;
 
-use crate::split::{SplitEnd, Splitter};
+use crate::end::SplitEnd;
+use crate::split::Splitter;
 
 impl Splitter {
     /// Sends the missing chunks of a job that was resumed, from the tally on that its row names, and has the split

@@ -25,10 +25,10 @@ use rowmill_core::progress::update::{take_lease, update_job};
 use rowmill_core::text::{Position, SCANNER_VERSION};
 use rowmill_formats::ReadAhead;
 
-use crate::conclude::Conclusion;
 use crate::cut::{CutError, CutTally, FileCut};
 use crate::dataset::DatasetCut;
 use crate::dispatch::{Dispatched, TallyDispatcher, TallyPoint};
+use crate::end::{Conclusion, SplitEnd};
 pub use crate::limits::SplitLimits;
 use crate::packed::PackedCut;
 use crate::plan::{Plan, plan};
@@ -54,21 +54,6 @@ pub struct Splitter {
     /// Names for runs.
     pub entropy: Arc<dyn Entropy>,
     pub limits: SplitLimits,
-}
-
-/// Result of an invocation.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum SplitEnd {
-    /// The file is split to its end, or the job was stopped.
-    Finished,
-    /// Time was up. A message for the next invocation is sent.
-    Continued,
-    /// The job is paused. Nothing was dispatched, or no more will be.
-    Paused,
-    /// Nobody has taken the job up, and its deadline has passed.
-    Overdue,
-    /// Nothing to do: the job is gone or past this attempt, or another run is at it.
-    NotOurs,
 }
 
 impl Splitter {

@@ -99,6 +99,14 @@ impl ChunkMessage {
     }
 }
 
+impl Job {
+    /// True if this message is dropped: the job is paused, or was since it was sent, and the resend sends the chunk.
+    /// Otherwise both messages might run at once.
+    pub const fn drops(&self, message: &ChunkMessage) -> bool {
+        self.is_paused() || message.pauses < self.pauses
+    }
+}
+
 /// The text of a chunk that is not a range of the upload.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct StoredText {

@@ -5,6 +5,7 @@ mod api;
 mod guard;
 mod problem;
 mod read;
+mod response;
 mod write;
 
 pub use access::{Access, Caller};
@@ -14,4 +15,5 @@ pub use problem::Problem;
 pub use read::{
     JSON_MAX_BYTES, content_type, header, path_parameter, query_parameter, read_json, read_json_if_any, read_json_up_to,
 };
-pub use write::{etag_of, json_response, no_content, response, to_be_polled, with_etag};
+pub use response::response;
+pub use write::{etag_of, json_response, no_content, to_be_polled, with_etag};

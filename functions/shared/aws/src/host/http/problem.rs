@@ -8,7 +8,7 @@ use rowmill_core::ports::{Admission, Full, PortError};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use super::write::response;
+use super::response::response;
 
 /// `Retry-After` of an outage with an unknown cause.
 const OUTAGE_RETRY_AFTER: Duration = Duration::from_secs(5);

@@ -3,6 +3,7 @@ use lambda_http::{Body, Request, Response};
 use rowmill_core::model::sha256::sha256_hex;
 use serde::Serialize;
 
+use super::response::response;
 use super::{Problem, header};
 
 /// An answer in JSON. Further headers go into the response it gives.
@@ -19,22 +20,6 @@ pub fn json_response(status: u16, body: &impl Serialize) -> Response<Body> {
 /// 204: an answer without a body.
 pub fn no_content() -> Response<Body> {
     response(204, [], Body::Empty)
-}
-
-/// An answer with these headers. A header whose value HTTP does not allow is left out.
-pub fn response(
-    status: u16,
-    headers: impl IntoIterator<Item = (&'static str, String)>,
-    body: impl Into<Body>,
-) -> Response<Body> {
-    let mut response = Response::new(body.into());
-    *response.status_mut() = status.try_into().unwrap_or(lambda_http::http::StatusCode::INTERNAL_SERVER_ERROR);
-    for (name, value) in headers {
-        if let Ok(value) = value.try_into() {
-            response.headers_mut().insert(name, value);
-        }
-    }
-    response
 }
 
 /// The same answer, with the advice to look again in a second.

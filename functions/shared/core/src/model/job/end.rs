@@ -1,39 +1,12 @@
 //! The end of an attempt: every dispatched item is accounted for, or no function has taken the job up.
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 
-use super::states::{JobOutcome, Phase, Status};
-use super::{Job, SharedSlots, SplitState, Stop};
+use super::states::{JobOutcome, Phase};
+use super::{End, Job, SharedSlots, SplitState, Stop};
 use crate::model::cost::Usage;
 use crate::model::results::Results;
 use crate::model::tally::Counts;
-
-#[derive(Clone, PartialEq, Debug)]
-pub struct End {
-    /// The outcome of a completed job, or why it was stopped.
-    pub outcome: Result<JobOutcome, Stop>,
-    /// The counts of the whole job.
-    pub counts: Counts,
-    /// The location of the results, if they could be composed.
-    pub results: Option<Results>,
-    pub finished_at: Timestamp,
-    /// When the job row expires.
-    pub expires_at: Timestamp,
-}
-
-impl End {
-    pub const fn status(&self) -> Status {
-        match &self.outcome {
-            Ok(_) => Status::Completed,
-            Err(stop) if stop.is_cancel() => Status::Cancelled,
-            Err(_) => Status::Failed,
-        }
-    }
-
-    pub fn retention(&self) -> SignedDuration {
-        self.expires_at.duration_since(self.finished_at)
-    }
-}
 
 impl Job {
     /// The end of the attempt with these counts of its items, all of which are accounted for.

@@ -4,6 +4,7 @@
 //! a transition answers is written by [`Updates::update`](crate::ports::Updates), if nobody else has written the row.
 
 mod end;
+mod ending;
 #[cfg(test)]
 mod job_tests;
 mod lease;
@@ -14,7 +15,7 @@ mod slots;
 mod split;
 pub mod states;
 mod status;
-pub mod stop;
+mod stop;
 mod sweep;
 
 use jiff::{SignedDuration, Timestamp};
@@ -27,7 +28,8 @@ use crate::model::records::DATASET_WEIGHT;
 use crate::model::spec::{Source, Spec, Tolerance};
 use crate::model::warnings::{self, Warning};
 use crate::text::Position;
-pub use end::{End, outcome};
+pub use end::outcome;
+pub use ending::{End, Stop};
 pub use lease::{LEASE_MARGIN, Lease};
 pub use pause::Resent;
 pub use redrive::Redrive;
@@ -35,7 +37,6 @@ pub use retune::Tuning;
 pub use slots::SharedSlots;
 pub use split::SplitState;
 pub use status::{Priority, StopCode};
-pub use stop::Stop;
 
 /// Retention of the rows other than the job row, from the job's creation: longer than any job row. The job row expires
 /// with the job's own retention. The others follow later, and nobody can reach them in between.

@@ -5,7 +5,6 @@ use jiff::Timestamp;
 use super::states::Phase;
 use super::{Job, SharedSlots};
 use crate::model::breaker::BreakerPause;
-use crate::model::messages::ChunkMessage;
 
 impl Job {
     /// True if the splitter waits: the job is paused, or its missing chunks are not all sent again.
@@ -97,12 +96,6 @@ impl Job {
     pub fn resume_by_breaker(&self, pauses: u32, now: Timestamp) -> Option<Self> {
         let is_breakers = self.pauses == pauses && self.breaker_pause().is_some();
         self.resume(now).filter(|_| is_breakers)
-    }
-
-    /// True if this message is dropped: the job is paused, or was since it was sent, and the resend sends the chunk.
-    /// Otherwise both messages might run at once.
-    pub const fn drops(&self, message: &ChunkMessage) -> bool {
-        self.is_paused() || message.pauses < self.pauses
     }
 
     /// True if a run that commits sends what waits for it in this tally. If not, the resend does: it notes a tally
