@@ -7,7 +7,7 @@ use futures::future::join_all;
 use process_items::end::{ChunkEnd, RunError};
 use process_items::invocation::Invocation;
 use rowmill_core::model::messages::{ChunkMessage, CompletionMessage, SplitMessage};
-use split_job::end::SplitEnd;
+use split_job::plan::SplitEnd;
 use sweep::sweep::Swept;
 
 use super::World;

@@ -20,7 +20,7 @@ use rowmill_core::model::tally::{Counts, Mark, MarkKind};
 use rowmill_core::ports::{Clock, Jobs, Tallies};
 use rowmill_core::progress::update::{Updated, update_job};
 use serde_json::json;
-use split_job::end::SplitEnd;
+use split_job::plan::SplitEnd;
 
 use crate::{chunks_of, split, split_with};
 

@@ -16,7 +16,7 @@ use rowmill_core::model::job::{Stop, StopCode};
 use rowmill_core::ports::{Admission, Ceilings, Clock, JobFilter, Jobs, PortError, Tallies};
 use rowmill_core::text::ChunkLimits;
 use serde_json::json;
-use split_job::end::SplitEnd;
+use split_job::plan::SplitEnd;
 use upload::upload::UploadError;
 
 use crate::chunks_of;

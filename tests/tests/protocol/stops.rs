@@ -19,7 +19,7 @@ use rowmill_core::model::tally::Counts;
 use rowmill_core::ports::{Checkpoints, Clock, Jobs, Tallies};
 use rowmill_core::progress::update::stop_overdue;
 use serde_json::json;
-use split_job::end::SplitEnd;
+use split_job::plan::SplitEnd;
 
 use crate::{chunks_of, split, split_with};
 

@@ -7,7 +7,7 @@ use rowmill_core::model::messages::SplitMessage;
 use rowmill_core::ports::PortError;
 use rowmill_core::progress::update::{release_lease, stop_attempt, stop_overdue, take_lease, update_job_ahead};
 
-use crate::end::{Conclusion, SplitEnd};
+use crate::plan::{Conclusion, SplitEnd};
 use crate::split::Splitter;
 
 impl Splitter {

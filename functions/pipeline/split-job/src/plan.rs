@@ -1,12 +1,11 @@
-//! The plan of an invocation of `split-job`: a function of the job row and the time.
+//! The plan of an invocation of `split-job`: a function of the job row and the time. And the ways in which one ends.
 
 use std::time::Duration;
 
 use jiff::Timestamp;
-use rowmill_core::model::job::Job;
+use rowmill_core::model::job::{Job, Stop};
 use rowmill_core::model::messages::SplitMessage;
-
-use crate::end::SplitEnd;
+use rowmill_core::ports::PortError;
 
 /// The work of an invocation on a job.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -52,11 +51,45 @@ pub fn plan(job: &Job, message: &SplitMessage, now: Timestamp, grace: Duration) 
     }
 }
 
+/// Result of an invocation.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum SplitEnd {
+    /// The file is split to its end, or the job was stopped.
+    Finished,
+    /// Time was up. A message for the next invocation is sent.
+    Continued,
+    /// The job is paused. Nothing was dispatched, or no more will be.
+    Paused,
+    /// Nobody has taken the job up, and its deadline has passed.
+    Overdue,
+    /// Nothing to do: the job is gone or past this attempt, or another run is at it.
+    NotOurs,
+}
+
+/// The end of a run under the lease.
+#[derive(Debug)]
+pub enum Conclusion {
+    /// No tally will follow, because all items are dispatched (`at_end`) or the job is stopped. A counted tally of a
+    /// stopped job is left to the sweep: its chunks may have been sent, and their runs end within the grace.
+    End {
+        at_end: bool,
+    },
+    /// The job must stop for this reason, or because its deadline has passed (`None`).
+    Stop(Option<Stop>),
+    /// All counted tallies are dispatched, or the job is paused, and a resend sends them.
+    HandOver,
+    /// Nothing was dispatched.
+    GiveBack,
+    /// Another run, or another attempt, has taken over.
+    Superseded,
+    Failed(PortError),
+}
+
 #[cfg(test)]
 mod tests {
     use rowmill_core::fixtures;
     use rowmill_core::model::ids::RunId;
-    use rowmill_core::model::job::{Lease, Resent, Stop, StopCode};
+    use rowmill_core::model::job::{Lease, Resent, StopCode};
     use rowmill_core::text::Position;
 
     use super::*;

@@ -12,7 +12,7 @@ use rowmill_core::ports::PortError;
 use rowmill_core::progress::counters::Counters;
 use rowmill_core::progress::update::update_job;
 
-use crate::end::SplitEnd;
+use crate::plan::SplitEnd;
 use crate::split::Splitter;
 
 impl Splitter {

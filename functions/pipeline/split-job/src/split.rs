@@ -28,10 +28,9 @@ use rowmill_formats::ReadAhead;
 use crate::cut::{CutError, CutTally, FileCut};
 use crate::dataset::DatasetCut;
 use crate::dispatch::{Dispatched, TallyDispatcher, TallyPoint};
-use crate::end::{Conclusion, SplitEnd};
 pub use crate::limits::SplitLimits;
 use crate::packed::PackedCut;
-use crate::plan::{Plan, plan};
+use crate::plan::{Conclusion, Plan, SplitEnd, plan};
 use crate::redrive::RedriveCut;
 
 /// The most tallies of an attempt: their numbers must fit into one row of the table (400 KB).

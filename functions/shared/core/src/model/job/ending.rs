@@ -54,16 +54,6 @@ impl Stop {
         }
     }
 
-    /// Its owner has paused it for longer than a pause may last.
-    pub fn paused_too_long(longest: Duration, at: Timestamp) -> Self {
-        let seconds = longest.as_secs();
-        let message = format!(
-            "the job was paused for longer than the {seconds} s that a pause may last, so it was stopped; redrive its failed \
-             rows, or create a new job for the rest"
-        );
-        Self::because(StopCode::PausedTooLong, message, at)
-    }
-
     /// More items failed than the job's tolerance allows.
     pub fn tolerance_exceeded(counts: Counts, at: Timestamp) -> Self {
         let Counts { succeeded, failed, .. } = counts;

@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::states::Phase;
-use super::{Job, Stop};
+use super::{Job, Stop, StopCode};
 
 /// State of the shared slots of an active job. The job has its owner's slot until it ends.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
@@ -22,6 +22,18 @@ pub enum SharedSlots {
     Returned,
     /// As [`Returned`](Self::Returned), and it was resumed when there were none: the sweep resumes it when there are.
     Awaited,
+}
+
+impl Stop {
+    /// Its owner has paused it for longer than a pause may last.
+    pub fn paused_too_long(longest: Duration, at: Timestamp) -> Self {
+        let seconds = longest.as_secs();
+        let message = format!(
+            "the job was paused for longer than the {seconds} s that a pause may last, so it was stopped; redrive its failed \
+             rows, or create a new job for the rest"
+        );
+        Self::because(StopCode::PausedTooLong, message, at)
+    }
 }
 
 impl Job {
