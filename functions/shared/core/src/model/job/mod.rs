@@ -3,6 +3,7 @@
 //! A *transition* is a pure function from a job to the next one, or to nothing if it does not start from that job. What
 //! a transition answers is written by [`Updates::update`](crate::ports::Updates), if nobody else has written the row.
 
+mod claim;
 mod end;
 mod ending;
 #[cfg(test)]
@@ -16,7 +17,6 @@ mod split;
 pub mod states;
 mod status;
 mod stop;
-mod sweep;
 
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Map, Value};
