@@ -56,7 +56,7 @@ impl ChunkProcessor {
             seat: invocation.commits.seat(message),
             shared: invocation.neighbours.take(message),
         };
-        let (plan, checkpoint) = self.plan(&delivery).await?;
+        let (plan, checkpoint) = self.prefetch_and_plan(&delivery).await?;
         let mut chunk = OpenChunk::new(&self.ports, &delivery, checkpoint);
         let end = match self.execute(&mut chunk, plan).await {
             Ok(conclusion) => self.conclude(&mut chunk, conclusion).await,
@@ -68,8 +68,8 @@ impl ChunkProcessor {
         end
     }
 
-    /// Plans the delivery. Reads what the plan depends on, and takes the steps that come first.
-    async fn plan(&self, delivery: &Delivery<'_>) -> Result<(Plan, Option<Checkpoint>), RunError> {
+    /// Plans the delivery: reads what the plan depends on, and takes the steps that come first.
+    async fn prefetch_and_plan(&self, delivery: &Delivery<'_>) -> Result<(Plan, Option<Checkpoint>), RunError> {
         let (message, jobs) = (delivery.message, &*self.ports.jobs);
         let (job_guid, address) = (message.job_guid, message.address);
         let mut facts = Facts {

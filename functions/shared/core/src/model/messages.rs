@@ -18,7 +18,8 @@ pub struct SplitMessage {
     /// Number of tallies that the job row counted when the message was sent. If the message becomes a dead letter, this
     /// shows whether the split has made progress since.
     pub tallies: u32,
-    /// Number of pauses and resumes of the job by then. A dead letter from before a resume does not stop the job.
+    /// Number of pauses and resumes of the job by then. A dead letter from before a resume does not stop the job. While
+    /// a resend is due, a message from before the last resume is dropped.
     pub pauses: u32,
     /// The owner of the job: the group of the message.
     pub owner: Owner,
