@@ -342,11 +342,6 @@ impl Route {
         self.path.ends_with("+}")
     }
 
-    /// Whether API Gateway asks nobody for a token here, also where the stack has an issuer.
-    pub fn is_public(&self) -> bool {
-        self.function == "web"
-    }
-
     /// Every problem it can answer.
     pub fn all_problems(&self) -> Vec<(u16, ProblemCode)> {
         let common: &[_] = if self.guarded { &COMMON_PROBLEMS } else { &[] };
