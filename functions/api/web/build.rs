@@ -1,5 +1,4 @@
-//! Embeds the page: the files in `assets/`, as they are and compressed, under a path that changes with the content of
-//! any of them.
+//! Embeds the page: the files in `assets/`, as they are and compressed, under a path that changes with their content.
 //!
 //! The modules become one script, so that a browser asks for four files and not for one per module. The folder of the
 //! assets is named by their hash and may be cached for ever. `index.html` names it.
@@ -59,8 +58,7 @@ fn main() {
     fs::write(out.join("files.rs"), table).expect("a file");
 }
 
-/// Modules as one script: each is a function that is called once, after those that it imports, and returns what it
-/// exports.
+/// Modules as one script: each is a function, called once after those that it imports, and returns what it exports.
 ///
 /// An import is a line `import … from "./x.js";` or `import "./x.js";`, an export a line that begins with `export` and
 /// a declaration that is never assigned again. The build fails on anything else.

@@ -31,8 +31,7 @@ impl Pauser {
             if job.is_paused_by_owner() {
                 return Ok(job);
             }
-            // Only a courtesy: a job whose last chunks are committed after this look is paused and completes all the
-            // same.
+            // Only a courtesy: a job whose last chunks are committed later is paused and completes all the same.
             if job.split.done && self.jobs.totals(job_guid, job.attempt).await?.is_complete() {
                 return Err(ChangeError::Completing(job.status()));
             }

@@ -3,8 +3,7 @@
 //!
 //! All decisions come before the first write. One transaction writes everything, and only then the message is sent. If
 //! the process dies in between, the job exists, and the sweep sends the message. Items that came with the request are
-//! stored before the transaction, under the name of the new job: if there is no such job in the end, nothing names the
-//! object.
+//! stored before the transaction, under the name of the new job: if it is not created, nothing names the object.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -282,8 +281,7 @@ impl Creator {
         Ok(Deduped::Free(Dedupe { key, replaces: known, expires_at }))
     }
 
-    /// The priority of the job: the one in the request, or else `normal`, or less if that is all that the owner may
-    /// use.
+    /// The priority of the job: that of the request, else `normal`, or less if the owner may use no more.
     pub(crate) fn priority(&self, owner: &Owner, request: &CreateJobRequest) -> Result<Priority, CreateJobError> {
         match request.priority {
             None => Ok(Priority::default().at_most(self.owner_priorities.highest(owner))),

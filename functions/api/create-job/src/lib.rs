@@ -5,8 +5,7 @@
 //! detects the job's source, [`error`] has the errors, [`items`] is the text of items in the request, [`dedupe`] the
 //! key of a job that must not be created twice, [`params`] the names of params, [`preview`] shows the beginning of a
 //! file, [`estimate`] the time and the cost of a job, [`request`] is the body of a request, [`handler`] maps the HTTP
-//! request to the use case and its result to the response, [`limits`] has the limits, [`mod@start`] builds the use
-//! case.
+//! request to the use case and its result to the response, [`limits`] holds the limits, [`mod@start`] builds it.
 
 pub mod chunk_size;
 pub mod create;

@@ -96,8 +96,7 @@ impl SourceDetector<'_> {
             let (announced, stored) = (upload.size, head.size);
             return Err(CreateJobError::UploadSize { file: file_guid, announced, stored });
         }
-        // A complete upload must not change, but its client may still hold a presigned request that replaces the
-        // object.
+        // A complete upload must not change, but its client may still hold a presigned request that replaces it.
         if matches!(&upload.state, UploadState::Ready { etag } if *etag != head.etag) {
             return Err(CreateJobError::UploadChanged(file_guid));
         }

@@ -26,8 +26,7 @@ const SIGNED_AT_ONCE: usize = 1000;
 /// The highest number of a part in S3.
 const PART_NUMBER_MAX: u32 = 10_000;
 
-/// Maximum number of aborts of a multipart upload in one request. Each further one follows a part that arrived
-/// meanwhile.
+/// Maximum number of aborts of a multipart upload in one request. Each further one follows a part that came meanwhile.
 const ABORTS: usize = 5;
 
 /// State of an upload in the bucket.

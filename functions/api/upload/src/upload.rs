@@ -1,5 +1,4 @@
-//! Receives files in one of three ways: the bytes in the request, one presigned request, or one presigned request per
-//! part.
+//! Receives files in one of three ways: the bytes in the request, one presigned request, or one for each part.
 //!
 //! An upload's row is written when its bytes are stored, or when it is announced. If the process dies in between, an
 //! object or a multipart upload without a row remains, and the bucket's lifecycle removes it.

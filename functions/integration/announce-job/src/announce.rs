@@ -22,8 +22,7 @@ pub enum Announced {
 }
 
 impl Announcer {
-    /// Publishes the events of these changes, each a job before and after, in their order. Returns a result for each
-    /// change.
+    /// Publishes the events of these changes, each a job before and after, in their order. Returns a result for each.
     pub async fn announce<'a>(&self, changes: impl Iterator<Item = (Option<&'a Job>, &'a Job)>) -> Vec<Announced> {
         let events: Vec<Option<JobEvent>> = changes.map(|(before, after)| JobEvent::between(before, after)).collect();
         let to_tell: Vec<JobEvent> = events.iter().flatten().cloned().collect();

@@ -7,8 +7,7 @@ use rowmill_core::model::ids::{JobGuid, Owner};
 
 use crate::limits::{JOBS_REMEMBERED, PROGRESS_EVERY};
 
-/// The jobs that the process remembers. It can lose all of them: they are read again, or a message comes a little
-/// earlier.
+/// The jobs that the process remembers. It can lose all of them: they are read again, or a message comes earlier.
 #[derive(Debug, Default)]
 pub struct Memory(Mutex<Jobs>);
 

@@ -43,8 +43,7 @@ const UNAVAILABLE_WAITS: [Duration; 5] = [
     Duration::from_secs(8),
 ];
 
-/// Maximum number of writes of the end, if the job is stopped meanwhile. A stop is set once, so two tries
-/// are enough.
+/// Maximum number of writes of the end, if the job is stopped meanwhile. A stop is set once: two tries do.
 const TRIES: usize = 3;
 
 /// The use case and the ports it works through.

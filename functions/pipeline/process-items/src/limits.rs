@@ -14,8 +14,7 @@ rowmill_settings::settings! {
         /// Time for which the processor of an item may hold its thread. Longer, and the item's job is stopped. Shorter
         /// than the time of an invocation, so that the job is stopped before the invocation is killed.
         pub item_timeout: Duration = Duration::from_secs(20), "ItemTimeoutSeconds";
-        /// Maximum number of items of an isolated chunk that are passed over. With one more the rest of the chunk fails
-        /// too.
+        /// Maximum number of items of an isolated chunk that are passed over. With one more its rest fails too.
         pub passed_over_max: u32 = 10;
         /// Maximum size of the outputs of a chunk's items together. They are held in memory.
         pub output_max_bytes: u64 = 4 * 1024 * 1024, "ChunkOutputMaxBytes";

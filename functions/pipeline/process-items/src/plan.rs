@@ -49,8 +49,7 @@ pub(crate) enum RunMode {
 pub(crate) enum Step {
     ReadTally,
     ReadCheckpoint,
-    /// Note that a chunk of the job begins. Before any item: a job that is stopped for lack of capacity has processed
-    /// none.
+    /// Note that a chunk of the job begins. Before any item: a job stopped for lack of capacity has processed none.
     Begin,
     /// Stop the job, whose deadline has passed.
     StopOverdue,

@@ -246,8 +246,7 @@ impl ChunkProcessor {
     }
 }
 
-/// Why the job must stop after this error of a run. Its other chunks find it stopped, so they do not hold threads of
-/// their own.
+/// Why the job must stop after this error of a run. Its other chunks find it stopped and hold no threads of their own.
 fn stop_after(error: &RunError, message: &ChunkMessage, limits: &RunLimits, now: Timestamp) -> Option<Stop> {
     let (job_guid, place) = (message.job_guid, Some(message.chunk.start()).filter(|_| message.address.attempt == 1));
     match error {

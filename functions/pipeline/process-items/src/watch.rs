@@ -11,8 +11,7 @@ use rowmill_core::ports::{Clock, JobStore, PortError};
 use rowmill_core::progress::update::update_job;
 use tokio::sync::Mutex;
 
-/// The jobs of one batch of deliveries. It is created after the batch was received, so no read is older than a
-/// delivery.
+/// The jobs of one batch of deliveries. It is created after the batch is received: no read is older than a delivery.
 pub struct JobWatch {
     jobs: Arc<dyn JobStore>,
     clock: Arc<dyn Clock>,

@@ -56,8 +56,7 @@ pub struct FileCut {
     utf8: Utf8Watch,
     /// Chunks that are cut and not returned yet.
     ready: Vec<Chunk>,
-    /// Why the stream ended: the end of the file, or a reason to stop that applies once the chunks before it are
-    /// returned.
+    /// Why the stream ended: the end of the file, or a reason to stop that applies after the chunks before it.
     ended: Option<Option<Stop>>,
 }
 

@@ -297,8 +297,7 @@ impl Cut {
         }
     }
 
-    /// Resumes after a tally of another run, because that one counts. Only a dataset can be cut differently by two
-    /// runs.
+    /// Resumes after a tally of another run, because that one counts. Two runs can only cut a dataset differently.
     fn go_on_behind(&mut self, index: &ChunkIndex) {
         if let (Self::Dataset(cut), Some(next)) = (self, index.next_record()) {
             cut.go_on_behind(next, index.end);

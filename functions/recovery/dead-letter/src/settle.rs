@@ -180,8 +180,7 @@ impl DeadLetters {
         Ok(DeadLetterEnd::Isolated)
     }
 
-    /// Gives a chunk up: the items that are done keep their outcomes, the rest fails, or is skipped if the job is
-    /// stopped.
+    /// Gives a chunk up: the items that are done keep their outcomes, the rest fails, or is skipped if it is stopped.
     async fn give_up(
         &self,
         job: &Job,

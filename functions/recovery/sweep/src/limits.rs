@@ -22,8 +22,7 @@ rowmill_settings::settings! {
         pub jobs_max: usize = 100;
         /// Time for which a sweep starts on further jobs. Shorter than an invocation, so that the last job is finished.
         pub time: Duration = TIMEOUT.saturating_sub(Duration::from_secs(15));
-        /// Maximum number of open tallies a recovery sends again, 64 chunks each, beside those that other tallies wait
-        /// for.
+        /// Maximum number of open tallies a recovery sends again, 64 chunks each, beside those that others wait for.
         pub tallies_max: u32 = 4;
         /// The longest time between two recoveries of a job. It doubles with each that brings no sign of life.
         pub backoff_max: Duration = Duration::from_secs(4 * 60 * 60), "SweepBackoffMaxSeconds";

@@ -244,8 +244,7 @@ impl Sweeper {
     /// noted nothing for a while, its message is lost.
     async fn look_at_resumed(&self, job: &Job, swept: &mut Swept) -> Result<(Timestamp, u32), PortError> {
         let (now, grace) = (self.clock.now(), self.limits.stop.grace);
-        // Until the runs from before the pause have ended, the message is held back. A second one could join the
-        // resend.
+        // Until the runs from before the pause have ended, the message waits. A second one could join the resend.
         let held_back_until = job.paused_at.map_or(job.moved_at, |at| job.moved_at.max(at + grace));
         let silent_until = held_back_until + grace;
         if now < silent_until {

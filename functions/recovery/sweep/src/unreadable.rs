@@ -51,8 +51,7 @@ impl Sweeper {
         if !job.split.done {
             return Ok((self.end_split(job).await?.unwrap_or(now), job.recoveries));
         }
-        // Totals that cannot be read take no tally in. To try that with each tally of a long job takes longer than a
-        // sweep may.
+        // Totals that cannot be read take no tally in. To try that with each tally of a long job takes too long.
         let open: Vec<u32> = match self.readable_totals(job).await? {
             Some(totals) => (0..job.split.tallies).filter(|number| !totals.closed.contains(number)).collect(),
             None => Vec::new(),

@@ -143,8 +143,7 @@ impl Read for ObjectReader {
             // Not held beside the next ranges.
             self.range = (0, Bytes::new());
             if self.reader.offset() != self.at {
-                // A workbook or a Parquet file is read here and there: what was read ahead of another place is of no
-                // use.
+                // A workbook or a Parquet file is read here and there: what was read ahead elsewhere is of no use.
                 let (objects, file) = (Arc::clone(&self.objects), self.file.clone());
                 self.reader = SourceReader::careful(objects, file, self.at, self.ahead);
             }

@@ -42,8 +42,7 @@ crate::settings! {
     /// When a job is taken for a dead one.
     #[derive(Clone, Copy, PartialEq, Eq, Debug)]
     pub struct Recovery {
-        /// The time without a sign of life after which the sweep recovers a job. Longer than every function's time
-        /// limit.
+        /// The time without a sign of life after which the sweep recovers a job. Longer than any time limit.
         pub stale: Duration = Duration::from_secs(15 * 60), "StaleSeconds";
     }
 }

@@ -1,5 +1,4 @@
-//! The tables, the bucket, the queues, the event bus and the secret of the stack, which the template names to each
-//! function.
+//! The tables, the bucket, the queues, the event bus and the secret of the stack, as the template names them.
 
 use rowmill_core::wiring::Missing;
 

@@ -53,8 +53,7 @@ pub enum ConnectError {
 }
 
 impl Targets {
-    /// Parses the setting. An empty setting means no targets. `built_in` lists the job type names that are already
-    /// taken.
+    /// Parses the setting. An empty setting means no targets. `built_in` lists the names that are taken.
     pub fn parse(json: &str, built_in: &[&str]) -> Result<Self, ConfigError> {
         config::parse(json, built_in).map(Self)
     }

@@ -14,8 +14,7 @@ pub struct RetryPolicy {
     pub first_delay: Duration,
     /// No wait of our own choice is longer.
     pub longest_delay: Duration,
-    /// A server that asks for a longer wait than this gets no further try: a person should see that, not a still
-    /// cursor.
+    /// A server that asks for a longer wait than this gets no further try: a person should see that.
     pub longest_retry_after: Duration,
 }
 

@@ -93,8 +93,7 @@ impl<'a> LiveJob<'a> {
         }
     }
 
-    /// The next state of the job that comes within this time. None if none comes, or if there is no connection any
-    /// more.
+    /// The next state of the job that comes within this time. None if none comes, or the connection is lost.
     pub async fn changed(&mut self, within: Duration) -> Option<Job> {
         let until = Instant::now() + within;
         while let Some(socket) = &mut self.socket {

@@ -85,8 +85,7 @@ impl RateMeter {
         Duration::try_from_secs_f64(seconds).ok()
     }
 
-    /// Speed and remaining time of a running job as text, as far as they are known. Nothing once all items are
-    /// processed.
+    /// Speed and remaining time of a running job as text, as far as they are known. Nothing at the end.
     pub fn pace(&self, job: &JobView) -> String {
         if job.stage == Stage::Composing {
             return String::new();

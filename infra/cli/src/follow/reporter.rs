@@ -250,8 +250,7 @@ struct Throttle {
 }
 
 impl Throttle {
-    /// True if a line may be printed now: always in a new `phase`, otherwise if `text` is new and the interval has
-    /// passed.
+    /// True if a line may be printed now: always in a new `phase`, else if `text` is new and the interval has passed.
     fn lets_pass(&mut self, now: Instant, phase: &str, text: &str) -> bool {
         let pass = match &self.last {
             None => true,

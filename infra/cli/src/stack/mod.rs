@@ -1,8 +1,7 @@
 //! The embedded local stack: the pinned emulator in its own process, with `template.yaml` deployed to it.
 //!
 //! A stack has a state folder (`target/rowmill` by default). `stack.json` contains its URL and its process id, `logs/`
-//! one file per function, `emulator.log` the log of the emulator. All tables, queues and files are lost when the
-//! process ends.
+//! one file per function, `emulator.log` the log of the emulator. Tables, queues and files are lost when it ends.
 
 mod emulator;
 mod options;

@@ -84,8 +84,7 @@ impl StackOptions {
         Template::load(&self.workspace.join("template.yaml"))
     }
 
-    /// The template's parameters: this machine's architecture, few workers to not overload its cores, and the given
-    /// ones.
+    /// The template's parameters: this machine's architecture, few workers for its cores, and the given ones.
     pub(super) fn template_parameters(&self) -> Result<BTreeMap<String, String>, StackError> {
         let architecture =
             Architecture::of_this_machine().ok_or(StackError::UnknownArchitecture(std::env::consts::ARCH))?;

@@ -119,8 +119,7 @@ fn start(launch: &Launch<'_>) -> std::io::Result<EmulatorProcess> {
         .stdin(Stdio::piped())
         .stdout(log.try_clone()?)
         .stderr(log)
-        // Its own process group, with its functions: the terminal's Ctrl-C only reaches this process, which passes it
-        // on.
+        // Its own process group, with its functions: the terminal's Ctrl-C only reaches this process.
         .process_group(0)
         .spawn()?;
     let record = Record {

@@ -59,8 +59,7 @@ impl<'a> Parts<'a> {
     ///
     /// # Errors
     ///
-    /// [`UploadError::Interrupted`] if several rounds in a row stored nothing; other errors if no further round can
-    /// help.
+    /// [`UploadError::Interrupted`] if several rounds in a row stored nothing; others if no further round can help.
     pub async fn send(
         mut self,
         api: &ApiClient,

@@ -20,8 +20,7 @@ pub fn is_denied(code: Option<&str>) -> bool {
     )
 }
 
-/// Reports a denied call, and returns its error. `reason` is the message of AWS, which names the action and the
-/// resource.
+/// Reports a denied call, and returns its error. `reason` is the message of AWS, with the action and the resource.
 pub fn denied(doing: &'static str, reason: Option<&str>, source: impl Into<BoxError>) -> PortError {
     report(doing, reason);
     PortError::denied(doing, source)

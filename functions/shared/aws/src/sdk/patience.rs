@@ -21,8 +21,7 @@ use rowmill_core::ports::patience::{current, of};
 use tokio::task::futures::TaskLocalFuture;
 use tokio::time::Instant;
 
-/// Time left of an invocation when its last backoff begins: for that backoff, and to answer which messages it gives
-/// back.
+/// Time left of an invocation when its last backoff begins: for that backoff, and to answer what it gives back.
 const TO_ANSWER: Duration = Duration::from_millis(2500);
 
 const LONGEST_BACKOFF: Duration = Duration::from_secs(1);

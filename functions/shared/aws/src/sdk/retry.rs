@@ -22,8 +22,7 @@ impl Backoff {
         Self { tries_left: tries, limit: first, longest: Duration::from_secs(1), budget: Duration::MAX }
     }
 
-    /// The backoff after a transaction conflict or throttling inside a batch: 12 retries, about four seconds on
-    /// average.
+    /// The backoff after a transaction conflict or throttling inside a batch: 12 retries, four seconds on average.
     pub const fn after_conflict() -> Self {
         Self::new(12, FIRST)
     }

@@ -10,8 +10,7 @@ use crate::ports::{Objects, PortError};
 
 const GIVEN_UP: &str = "every try to process the item's chunk failed; see the logs of process-items for the cause";
 
-/// Counts the remaining items of a chunk as failed, because the chunk is given up. A malformed item keeps its own
-/// failure.
+/// Counts the remaining items of a chunk that is given up as failed. A malformed item keeps its own failure.
 pub fn fail_rest(rest: &[InputItem], counts: &mut Counts, run_output: &mut RunOutput) {
     counts.failed += rest.len() as u64;
     let failed = rest.iter().map(|item| match &item.record {

@@ -19,8 +19,7 @@ pub async fn put(
     Ok(())
 }
 
-/// Returns the mark of a chunk with these outcomes. Its run output is stored first, so that it exists once a mark names
-/// it.
+/// Returns the mark of a chunk with these outcomes. Its run output is stored first, so it exists once a mark names it.
 pub async fn put_before_mark(
     objects: &dyn Objects,
     job: JobGuid,

@@ -1,5 +1,4 @@
-//! A row while it is transformed. Its size is checked before each change, so that a short mapping cannot fill the
-//! memory.
+//! A row while it is transformed. Its size is checked before each change: a short mapping cannot fill the memory.
 
 use serde_json::{Map, Value};
 

@@ -11,8 +11,7 @@ use crate::text::{RowSchema, SchemaError, SchemaViolation, shortened};
 
 /// The job type `validate`.
 ///
-/// Its param `schema` is a JSON Schema (2020-12) for the row as an object. Without a schema every well-formed row is
-/// valid.
+/// Its param `schema` is a JSON Schema (2020-12) for the row as an object. Without one every well-formed row is valid.
 pub struct Validate;
 
 impl JobType for Validate {

@@ -1,5 +1,4 @@
-//! The breaker of a job type: what is known of its target, and what follows from a failed run or from a look of the
-//! sweep.
+//! The breaker of a job type: what is known of its target, and what follows from a failed run or a look of the sweep.
 //!
 //! ```text
 //! closed ──► open ──► probing ──► closed      (enough failed runs; its time is over; the probe made progress)

@@ -34,8 +34,7 @@ pub fn upload(file_guid: FileGuid) -> String {
     format!("uploads/{file_guid}")
 }
 
-/// The items that came with the request of a job. Each try to create a job has a name of its own, and so has its
-/// object.
+/// The items that came with the request of a job. Each try to create a job has its own name, and so has its object.
 pub fn items(job: JobGuid) -> String {
     format!("results/{job}/items.jsonl")
 }

@@ -89,8 +89,7 @@ impl<'de> Deserialize<'de> for Charset {
 pub struct PackedLimits {
     /// Bytes of text, or of intermediate data that is decompressed to get it.
     pub expanded_max_bytes: u64,
-    /// Bytes of text from each byte of the upload. Text compresses to a tenth or a fiftieth, a bomb to a thousandth and
-    /// less.
+    /// Bytes of text from each byte of the upload. Text compresses to a tenth or a fiftieth, a bomb to a thousandth.
     pub ratio_max: u64,
     /// Cells of a workbook's sheet, empty cells with formatting included.
     pub sheet_cells_max: u64,

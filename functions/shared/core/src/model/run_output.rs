@@ -59,8 +59,7 @@ pub struct RunOutput {
     pub failed: Vec<FailedItem>,
     /// The pieces of the output file from the other items, in row order.
     pub outputs: Vec<ItemOutput>,
-    /// The row of the first skipped item, if the job was stopped during the run. All items from this row on were
-    /// skipped.
+    /// The row of the first skipped item, if the job was stopped during the run. All items from there on were skipped.
     pub skipped_from: Option<u64>,
 }
 

@@ -115,8 +115,7 @@ pub struct OutputFile {
 }
 
 impl Counts {
-    /// True if more items failed than this tolerance allows. Skipped items were not processed, so they do not
-    /// count.
+    /// True if more items failed than this tolerance allows. Skipped items do not count.
     pub fn exceed(self, tolerance: &Tolerance) -> bool {
         let processed = self.succeeded + self.failed;
         let by_count = tolerance.count.is_some_and(|count| self.failed > count);

@@ -18,8 +18,7 @@ pub trait BatchRunner: Send + Sync {
     /// Runs the batch. If the caller drops the future, nobody waits for the batch any more: it ends at its next await.
     async fn run(&self, batch: ItemBatch) -> BatchEnd;
 
-    /// Prepares the processor of a job, which may compile its params for long. This default does it within the caller's
-    /// task.
+    /// Prepares the processor of a job, which may compile its params for long. By default in the caller's task.
     async fn prepare(
         &self,
         job_type: Arc<dyn JobType>,

@@ -15,8 +15,7 @@ pub enum PortError {
         #[source]
         source: BoxError,
     },
-    /// The function lacks a permission for the operation: trying again helps only after an operator has corrected the
-    /// policy.
+    /// The function lacks a permission for the operation: trying again only helps once an operator has corrected it.
     #[error("{doing}: missing permission")]
     Denied {
         doing: &'static str,

@@ -9,7 +9,6 @@ pub trait Events: Send + Sync {
     /// Publishes these events, each at least once. The results are in the order of the events.
     ///
     /// # Errors
-    /// Per event: `Unavailable` if it may or may not be published; publish it again. `Invalid` if the bus rejects it
-    /// for good.
+    /// Per event: `Unavailable` if it may or may not be published; publish it again. `Invalid` if the bus rejects it.
     async fn publish(&self, events: &[JobEvent]) -> Vec<Result<(), PortError>>;
 }

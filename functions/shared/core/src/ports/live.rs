@@ -56,8 +56,7 @@ pub trait Subscriptions: Send + Sync {
     /// Removes a subscription, if it is there. Idempotent.
     async fn unsubscribe(&self, connection: &Connection, topic: Topic) -> Result<(), PortError>;
 
-    /// The owner's connections that have subscriptions, except those forgotten by `now`. One request, unless there are
-    /// thousands.
+    /// The owner's connections that have subscriptions, except those forgotten by `now`. Mostly one request.
     async fn watchers(&self, owner: &Owner, now: Timestamp) -> Result<Vec<Watcher>, PortError>;
 }
 

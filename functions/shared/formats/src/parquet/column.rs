@@ -75,8 +75,7 @@ impl<T: DataType> Typed<T> {
         Self { reader: get_typed_column_reader(get_column_reader(descr, pages)), values: Vec::new() }
     }
 
-    /// Reads up to `records` records, which replace those read before. Returns the numbers of records, values and
-    /// levels.
+    /// Reads up to `records` records, which replace those read before. Returns how many records, values and levels.
     fn read(&mut self, records: usize, def: &mut Vec<i16>, rep: &mut Vec<i16>) -> Result<(usize, usize, usize)> {
         self.values.clear();
         self.reader.read_records(records, Some(def), Some(rep), &mut self.values)

@@ -17,8 +17,7 @@ pub(super) enum Meaning {
     /// A time of day.
     Time,
     DateTime,
-    /// A date or a time, depending on the number: these formats have different meanings in different languages of
-    /// Excel.
+    /// A date or a time, depending on the number: these formats differ between the languages of Excel.
     DateOrTime,
     Duration,
 }

@@ -1,5 +1,4 @@
-//! Number of partitions of a dataset: a row of the records table, put once, by the first that opens the dataset to
-//! write.
+//! Number of partitions of a dataset: a row of the records table, put by the first that opens the dataset to write.
 
 use aws_sdk_dynamodb::types::AttributeValue;
 use rowmill_core::model::records::{Dataset, PARTITIONS_MAX};

@@ -51,8 +51,7 @@ impl S3Objects {
     }
 }
 
-/// Collects a body of this length in one buffer. `ByteStream::collect` holds it twice at the end: in pieces and as a
-/// whole.
+/// Collects a body of this length in one buffer. `ByteStream::collect` holds it twice at the end: in pieces and whole.
 async fn collect(mut body: ByteStream, length: usize) -> Result<Bytes, Error> {
     let mut bytes = BytesMut::with_capacity(length);
     while let Some(piece) = body.try_next().await? {

@@ -119,8 +119,7 @@ impl Guard {
     }
 }
 
-/// The address that stands for the caller. All callers without a token have the same owner, so the address tells them
-/// apart.
+/// The address that stands for the caller. Callers without a token have the same owner: the address tells them apart.
 fn address_of(caller: &Caller) -> Option<Principal> {
     caller.address.filter(|_| caller.anonymous).map(Principal::of_address)
 }

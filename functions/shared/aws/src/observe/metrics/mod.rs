@@ -1,5 +1,4 @@
-//! CloudWatch metrics in the Embedded Metric Format: CloudWatch reads them from a line of the log, so they cost no
-//! request.
+//! CloudWatch metrics in the Embedded Metric Format: CloudWatch reads them from the log, so they cost no request.
 //!
 //! All are in the namespace [`NAMESPACE`] and have the one dimension `stack`, so that two stacks live in one account
 //! and a metric costs once for any number of functions, owners and jobs. `function`, and `refusals` by code, are fields

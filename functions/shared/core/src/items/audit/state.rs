@@ -21,8 +21,7 @@ const NUMBER_MAX: u64 = 1 << 53;
 
 /// The state of an audit.
 ///
-/// A client may forge a cursor. It then deceives only itself: it gets a proof of its own job with the sums that it
-/// sent.
+/// A client that forges a cursor deceives only itself: it gets a proof of its own job with the sums that it sent.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct AuditState {

@@ -1,5 +1,4 @@
-//! Finds the items that make a target fail, if it failed a call as a whole: it threw an error or answered with status
-//! 500.
+//! Finds the items that make a target fail, if it failed a call as a whole: it threw an error or answered with 500.
 //!
 //! The cause may be one bad item, and then the other items must not fail with it. Or the target itself may be broken,
 //! and then a million items must not fail. So there are two phases:

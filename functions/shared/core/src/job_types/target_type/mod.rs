@@ -48,8 +48,7 @@ use crate::text::json_bytes;
 /// Maximum number of attempts to get a valid answer.
 const ATTEMPTS_MAX: usize = 2;
 
-/// Maximum number of attempts for an item of an isolated chunk. If the target fails on all of them, the item is the
-/// cause.
+/// Maximum number of attempts for an item of an isolated chunk. If the target fails on all, the item is the cause.
 const ATTEMPTS_ALONE_MAX: usize = 3;
 
 /// Maximum size of the outputs that are held for one batch, in bytes. A batch belongs to one chunk, and no chunk may
@@ -80,8 +79,7 @@ impl TargetType {
         Self { name: name.into(), calls, input: InputKind::File, target }
     }
 
-    /// The same type with items from elsewhere. Without any input ([`InputKind::None`]) the target is called once per
-    /// job.
+    /// The same type with items from elsewhere. Without input ([`InputKind::None`]) the target is called once per job.
     #[must_use]
     pub fn with_input(self, input: InputKind) -> Self {
         Self { input, ..self }

@@ -6,8 +6,7 @@ use super::Job;
 use super::states::Phase;
 
 impl Job {
-    /// Claims it for one sweep: it is due again at `next`. Of many sweeps that saw the same time `due_at`, one claims
-    /// it.
+    /// Claims it for one sweep: it is due again at `next`. Of many sweeps that saw the same `due_at`, one claims it.
     pub fn claim(&self, due_at: Timestamp, next: Timestamp, recoveries: u32) -> Option<Self> {
         let is_due = self.wake_at == Some(due_at);
         is_due.then(|| Self { wake_at: Some(next), recoveries, ..self.clone() })

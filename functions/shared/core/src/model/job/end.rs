@@ -21,8 +21,7 @@ impl Job {
         let outcome = match &self.phase {
             // The split comes before the end, and its lease takes the job up.
             Phase::Runnable | Phase::Paused(_) if self.started_at.is_none() => return None,
-            // The last chunks of a paused job may have been running when it was paused: then nothing is left to hold
-            // back.
+            // The last chunks of a paused job may have been running at the pause: then nothing is left to hold back.
             Phase::Runnable | Phase::Paused(_) => Ok(match (outcome(counts), self.unprocessed_from()) {
                 // A file that was not dispatched whole has not succeeded, even if all dispatched items did.
                 (JobOutcome::Succeeded, Some(_)) => JobOutcome::Partial,

@@ -42,8 +42,7 @@ pub use status::{Priority, StopCode};
 /// with the job's own retention. The others follow later, and nobody can reach them in between.
 pub const DETAILS_KEPT: SignedDuration = SignedDuration::from_hours(400 * 24);
 
-/// When the rows of a job that are not its job row expire. Its name tells when it was created; if it does not, they are
-/// kept.
+/// When the rows of a job that are not its job row expire. Its name tells when it was created; if not, they are kept.
 pub fn details_until(job: JobGuid) -> Timestamp {
     let created = || {
         let (seconds, _) = job.0.get_timestamp()?.to_unix();

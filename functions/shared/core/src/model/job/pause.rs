@@ -91,8 +91,7 @@ impl Job {
         self.pauses > 0
     }
 
-    /// Resumes it for the breaker, if the breaker has paused it and nobody has resumed or paused it since `pauses` was
-    /// read.
+    /// Resumes it for the breaker, if the breaker has paused it and nobody has resumed or paused it since that read.
     pub fn resume_by_breaker(&self, pauses: u32, now: Timestamp) -> Option<Self> {
         let is_breakers = self.pauses == pauses && self.breaker_pause().is_some();
         self.resume(now).filter(|_| is_breakers)

@@ -1,5 +1,4 @@
-//! The slots of an active job: one of its owner, and two that it shares with other owners: one of its type, one of the
-//! system.
+//! The slots of an active job: one of its owner, and two shared with other owners: one of its type, one of the system.
 //!
 //! A job that is paused for long gives the shared ones back, so that others get them. Its owner's stays: a resume need
 //! not wait for the owner's own jobs.
@@ -52,8 +51,7 @@ impl Job {
         self.is_paused() && self.paused_at.is_some_and(|at| at + time <= now)
     }
 
-    /// Gives its shared slots back once it has been paused for `grace`, in which its runs end. One that has none stays
-    /// as it is.
+    /// Gives its shared slots back once it has been paused for `grace`, in which its runs end. One without any stays.
     pub fn return_slots(&self, grace: Duration, now: Timestamp) -> Option<Self> {
         let slots = if self.has_shared_slots() { SharedSlots::Returned } else { self.slots };
         let returned = Self { slots, moved_at: if slots == self.slots { self.moved_at } else { now }, ..self.clone() };

@@ -11,8 +11,7 @@ impl Job {
     /// attempt has begun.
     pub fn stop(&self, stop: &Stop) -> Option<Self> {
         match &self.phase {
-            // A stop ends a pause and a resend. Before its split begins, the splitter finds the stop and dispatches
-            // nothing.
+            // A stop ends a pause and a resend. A splitter that finds it first dispatches nothing.
             Phase::Runnable | Phase::Paused(_) => {
                 let has_begun = stop.code == StopCode::CapacityExceeded && self.first_chunk_at.is_some();
                 (!has_begun).then(|| Self {

@@ -17,8 +17,7 @@ pub struct Cells {
 pub(super) struct RowGroup {
     columns: Arc<[String]>,
     text: String,
-    /// Of each record the end of each cell, counted from the start of the record's text. Always on a character
-    /// boundary.
+    /// Of each record the end of each cell, counted from the start of the record's text. On a character boundary.
     ends: Vec<u32>,
 }
 

@@ -26,8 +26,7 @@ const BASE: &str = "json-schema:///";
 /// go as deep. A recursive reference counts once.
 const DEPTH_MAX: usize = 64;
 
-/// The most subschemas of a schema in which each reference is replaced by its target. A recursive reference counts
-/// once.
+/// The most subschemas of a schema in which each reference is replaced by its target. A recursive one counts once.
 pub(super) const EXPANDED_MAX: u64 = 10_000;
 
 /// The most patterns of a schema, equal ones counted once.
@@ -159,8 +158,7 @@ struct Expansion {
 }
 
 impl Expansion {
-    /// Walks a whole schema. A reference without a target is left to the validator, which explains what is wrong with
-    /// it.
+    /// Walks a whole schema. A reference without a target is left to the validator, which explains it.
     fn check(schema: &Value) -> Result<(), SchemaError> {
         let Ok(registry) = Registry::new().draft(DRAFT).add(BASE, schema).and_then(RegistryBuilder::prepare) else {
             return Ok(());

@@ -34,8 +34,7 @@ impl Jobs for DynamoDbJobStore {
     }
 
     /// The index finds the jobs, eventually consistent and with few attributes. Their rows are then read strongly
-    /// consistent, so that the list is current. It looks for one job more than the limit, to know if another page
-    /// follows.
+    /// consistent, so that the list is current. It looks for one job more than the limit: does another page follow?
     async fn jobs(&self, owner: &Owner, filter: &JobFilter, now: Timestamp) -> Result<JobPage, PortError> {
         let mut jobs: Vec<Job> = Vec::new();
         let mut from = None;

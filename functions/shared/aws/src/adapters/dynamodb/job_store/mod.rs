@@ -54,8 +54,7 @@ impl DynamoDbJobStore {
         self.shares.map_or(Usage::NONE, |shares| shares.take(ahead))
     }
 
-    /// Gives a share back: another run's write was first. `later` is the part of what it paid ahead that does not
-    /// follow.
+    /// Gives a share back: another run's write was first. `later` is what it paid ahead that does not follow.
     fn give_back(&self, share: Usage, later: Usage) {
         if let Some(shares) = self.shares {
             shares.give_back(share, later);

@@ -21,8 +21,7 @@ const NEVER: i64 = 0;
 /// the same time conflict on a row: `tests/tests/adapters/contention.rs` shows that this many are enough.
 const SHARDS: u32 = 16;
 
-/// Maximum number of tries to admit a job, in shards that had room. If others took the slot each time, the limit is
-/// reached.
+/// Maximum number of tries to admit a job, in shards that had room. If others took the slot each time, it is refused.
 pub const TRIES: usize = 8;
 
 /// Which rows of the counters a job has its slots in. They are stored in the job row, by the transaction that takes the

@@ -29,8 +29,7 @@ pub fn mark_name(index: u8) -> String {
     format!("c{index}")
 }
 
-/// The attributes of a tally row without its marks. The names are short, so that the row with all marks costs one write
-/// unit.
+/// The attributes of a tally row without its marks. The names are short: the row with all marks costs one write unit.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct TallyRow {
