@@ -65,7 +65,6 @@ fn file(file: &File, cache_control: &str, request: &Request) -> Response<Body> {
         ("content-type", file.content_type().to_owned()),
         ("cache-control", cache_control.to_owned()),
         ("vary", "accept-encoding".to_owned()),
-        ("x-content-type-options", "nosniff".to_owned()),
         // Scripts and styles of this page are for this page only.
         ("cross-origin-resource-policy", "same-origin".to_owned()),
     ];

@@ -6,10 +6,11 @@ use serde::Serialize;
 use super::response::response;
 use super::{Problem, header};
 
-/// An answer in JSON. Further headers go into the response it gives.
+/// An answer in JSON, which no cache keeps: it may have rows or presigned links. Further headers go into the response.
 pub fn json_response(status: u16, body: &impl Serialize) -> Response<Body> {
+    let headers = [("content-type", "application/json"), ("cache-control", "no-store")];
     match serde_json::to_string(body) {
-        Ok(body) => response(status, [("content-type", "application/json".to_owned())], body),
+        Ok(body) => response(status, headers.map(|(name, value)| (name, value.to_owned())), body),
         Err(error) => {
             tracing::error!(%error, "answer cannot be written as JSON");
             Problem::internal().into_response()
@@ -48,4 +49,29 @@ pub fn with_etag(request: &Request, mut answer: Response<Body>, etag: &str) -> R
         return unchanged;
     }
     answer
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_cache_keeps_an_answer_in_json_unless_it_says_so_and_no_browser_guesses_a_type() {
+        let mut answer = json_response(200, &"a row");
+        assert_eq!(answer.headers()["cache-control"], "no-store");
+        assert_eq!(answer.headers()["x-content-type-options"], "nosniff");
+        answer.headers_mut().insert("cache-control", HeaderValue::from_static("no-cache"));
+        let unchanged = with_etag(&known("\"1\""), answer, "\"1\"");
+        assert_eq!(
+            (unchanged.status().as_u16(), &unchanged.headers()["cache-control"]),
+            (304, &"no-cache".parse().unwrap())
+        );
+        assert_eq!(Problem::internal().into_response().headers()["x-content-type-options"], "nosniff");
+    }
+
+    fn known(etag: &str) -> Request {
+        let mut request = Request::default();
+        request.headers_mut().insert("if-none-match", etag.parse().unwrap());
+        request
+    }
 }
