@@ -30,6 +30,11 @@ fn every_alarm_notifies_the_topic_if_it_is_set() {
     for (name, alarm) in template.resources_of(ALARM) {
         let alarm = &alarm["Properties"];
         assert_eq!((&alarm["AlarmActions"], &alarm["OKActions"]), (&topic, &topic), "{name}");
+        let tells = if alarm["TreatMissingData"] == "missing" { &topic } else { &Value::Null };
+        assert_eq!(
+            &alarm["InsufficientDataActions"], tells,
+            "{name} tells that its metric is gone, if that is an alarm"
+        );
         assert!(
             alarm["AlarmDescription"].as_str().unwrap().contains(". "),
             "{name} says what is wrong and what follows"
@@ -101,7 +106,8 @@ fn a_denied_call_of_any_function_raises_an_alarm() {
 fn a_sweep_that_does_not_run_or_fails_raises_an_alarm() {
     let template = template();
     let missing = properties(&template, "SweepMissing");
-    assert_eq!((&missing["MetricName"], &missing["TreatMissingData"]), (&json!("Invocations"), &json!("breaching")));
+    let silent_in_a_new_stack = json!("missing");
+    assert_eq!((&missing["MetricName"], &missing["TreatMissingData"]), (&json!("Invocations"), &silent_in_a_new_stack));
     let rate = &properties(&template, "SweepSchedule")["ScheduleExpression"];
     assert!(seconds_of(rate) < evaluation_seconds(missing), "{rate} would raise the alarm");
     let failing = properties(&template, "SweepFailing");
@@ -154,6 +160,17 @@ fn every_function_that_a_job_needs_has_alarms_on_its_errors_and_throttles() {
             assert!(watched.contains(&(metric.to_owned(), function.to_owned())), "{metric} of {function}");
         }
     }
+}
+
+/// No metric of a function has what API Gateway answers when the function crashes, times out or is throttled.
+#[test]
+fn failing_requests_of_the_http_api_raise_an_alarm() {
+    let template = template();
+    let alarm = properties(&template, "ApiFailing");
+    let watched = (&alarm["Namespace"], &alarm["MetricName"], &alarm["Dimensions"][0]["Name"]);
+    assert_eq!(watched, (&json!("AWS/ApiGateway"), &json!("5xx"), &json!("ApiId")));
+    assert_eq!(target(&alarm["Dimensions"][0]["Value"]), "HttpApi");
+    assert_eq!((&alarm["Statistic"], &alarm["TreatMissingData"]), (&json!("Average"), &json!("notBreaching")));
 }
 
 /// The table of alarms in the documentation: what stands in the first column, in backquotes, and how often.

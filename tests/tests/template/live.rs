@@ -24,8 +24,31 @@ fn every_route_of_the_web_socket_api_leads_to_its_function_and_is_deployed() {
         [("$connect", "LiveConnection"), ("$disconnect", "LiveConnection"), ("$default", "LiveSubscription")];
     assert_eq!(functions, expected.map(|(key, function)| (key, function.to_owned())).into());
     assert_eq!(properties(&template, "LiveStage")["AutoDeploy"], true);
-    let log = properties(&template, "LiveStage")["AccessLogSettings"]["Format"].as_str().unwrap();
+    let log = properties(&template, "LiveStage")["AccessLogSettings"]["Fn::If"][1]["Format"].as_str().unwrap();
     assert!(!log.contains("query") && !log.contains("path"), "the address has the ticket");
+}
+
+/// Any kind of log of a WebSocket API needs a CloudWatch role of the account: without one the stage, and with it a new
+/// stack, is rolled back.
+#[test]
+fn a_web_socket_stage_has_no_log_unless_asked_for() {
+    let template = template();
+    let mut checked = 0;
+    for (name, stage) in template.resources_of("AWS::ApiGatewayV2::Stage").map(|(name, s)| (name, &s["Properties"])) {
+        if properties(&template, target(&stage["ApiId"]))["ProtocolType"] != "WEBSOCKET" {
+            continue;
+        }
+        let log = &stage["AccessLogSettings"]["Fn::If"];
+        assert_eq!((&log[0], &log[2]), (&json!("HasLiveAccessLog"), &json!({ "Ref": "AWS::NoValue" })), "{name}");
+        assert_eq!(template.document()["Resources"][target(&log[1]["DestinationArn"])]["Condition"], log[0]);
+        assert!(!["LoggingLevel", "DataTraceEnabled"].iter().any(|log| stage.to_string().contains(log)), "{name}");
+        checked += 1;
+    }
+    assert_eq!(checked, 1);
+    let asked_for = json!({ "Fn::Equals": [{ "Ref": "LiveAccessLog" }, "true"] });
+    let document = template.document();
+    assert_eq!(document["Conditions"]["HasLiveAccessLog"]["Fn::And"][1], asked_for);
+    assert_eq!(document["Parameters"]["LiveAccessLog"]["Default"], "false");
 }
 
 #[test]
