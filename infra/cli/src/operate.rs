@@ -1,6 +1,5 @@
 //! The operator's commands: `up`, `down`, `status` and `deploy`.
 
-use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::future::Future;
 use std::path::Path;
@@ -13,7 +12,7 @@ use crate::api::ApiClient;
 use crate::aws::{Aws, Target, parse_endpoint};
 use crate::command::interrupt::{self, interrupted};
 use crate::command::{CommandError, print, print_result};
-use crate::deploy::{self, DeployError, Deployment};
+use crate::deploy::{self, DeployError, Deployment, Values};
 use crate::gateway::Gateway;
 use crate::package::{self, Architecture, Compiler, Package};
 use crate::progress::Progress;
@@ -69,7 +68,8 @@ pub struct Deploy {
     /// AWS profile [default: from the environment].
     #[arg(long)]
     profile: Option<String>,
-    /// Processor architecture of the functions [default: arm64 on AWS, this machine's for a local endpoint].
+    /// Processor architecture of the functions [default: the stack's; of a new one arm64 on AWS, this machine's for a
+    /// local endpoint].
     #[arg(long)]
     architecture: Option<Architecture>,
     /// Use cargo-lambda for a local endpoint too: needed if its functions run in Lambda's image.
@@ -84,6 +84,9 @@ pub struct Deploy {
     /// Set a parameter of template.yaml. Other parameters keep their values.
     #[arg(long = "parameter", value_name = "NAME=VALUE", value_parser = parse_parameter)]
     parameters: Vec<(String, String)>,
+    /// Set a parameter to the default of template.yaml.
+    #[arg(long, value_name = "NAME")]
+    reset: Vec<String>,
     /// Print the outputs as JSON.
     #[arg(long)]
     json: bool,
@@ -182,7 +185,7 @@ fn status_text(record: &Record, health: Health, logs: &Path) -> String {
         + &outputs_text(&outputs)
 }
 
-fn outputs_text(outputs: &BTreeMap<String, String>) -> String {
+fn outputs_text(outputs: &Values) -> String {
     let width = outputs.keys().map(String::len).max().unwrap_or(0);
     outputs.iter().fold(String::new(), |mut text, (name, value)| {
         let _ = writeln!(text, "{name:<width$}  {value}");
@@ -198,22 +201,18 @@ impl Deploy {
     async fn deploy(self) -> Result<ExitCode, CommandError> {
         let options = StackOptions::for_current_workspace()?;
         let template = Template::load(&options.workspace.join("template.yaml")).map_err(DeployError::from)?;
-        let mut parameters: BTreeMap<String, String> = self.parameters.iter().cloned().collect();
+        let mut parameters = self.given(&template)?;
         deploy::check_parameters(&template, &parameters)?;
-        let compiler = self.compiler(&mut parameters);
         let packages: Vec<String> =
             template.functions().map_err(DeployError::from)?.into_iter().map(|f| f.package).collect();
         // A missing region must be found before the build, which takes minutes.
         let aws = Aws::connect(self.target()).await.map_err(DeployError::from)?;
+        let kept = deploy::preflight(&aws, &self.stack_name, &template, &parameters, Progress::Shown).await?;
+        let compiler = self.compiler(&mut parameters, &kept);
         let binaries = package::build(&options.workspace, &packages, compiler).await?;
         let packages = binaries.iter().map(Package::of).collect::<Result<Vec<_>, _>>()?;
-        let deployment = Deployment {
-            stack_name: &self.stack_name,
-            template,
-            packages,
-            parameters,
-            artifacts_bucket: self.artifacts_bucket.clone(),
-        };
+        let (stack_name, artifacts_bucket) = (self.stack_name.as_str(), self.artifacts_bucket.clone());
+        let deployment = Deployment { stack_name, template, packages, parameters, artifacts_bucket };
         let deployed = deploy::deploy(&aws, deployment, Progress::Shown).await?;
         let http_api = deployed.http_api()?;
         self.first_answer(&aws, http_api).await?;
@@ -245,11 +244,21 @@ impl Deploy {
         }
     }
 
+    /// The defaults that `--reset` asks for, and the given parameters.
+    fn given(&self, template: &Template) -> Result<Values, DeployError> {
+        let default = |name: &String| {
+            let default = template.default_of(name).map(|default| (name.clone(), default));
+            default.ok_or_else(|| DeployError::UnknownParameter(name.clone()))
+        };
+        self.reset.iter().map(default).chain(self.parameters.iter().cloned().map(Ok)).collect()
+    }
+
     /// Chooses the compiler, and sets the parameter `Architecture` accordingly.
-    fn compiler(&self, parameters: &mut BTreeMap<String, String>) -> Compiler {
+    fn compiler(&self, parameters: &mut Values, kept: &Values) -> Compiler {
         let here = Architecture::of_this_machine();
         let is_local = self.endpoint_url.as_deref().is_some_and(is_on_this_machine);
-        let named = parameters.get("Architecture").and_then(|name| Architecture::named(name));
+        let named = parameters.get("Architecture").or_else(|| kept.get("Architecture"));
+        let named = named.and_then(|name| Architecture::named(name));
         let chosen = self.architecture.or(named).or(if is_local { here } else { None });
         let architecture = chosen.unwrap_or(Architecture::Arm64);
         parameters.insert("Architecture".to_owned(), architecture.name().to_owned());
@@ -288,11 +297,39 @@ mod tests {
         deploy: Deploy,
     }
 
+    fn parsed(arguments: &[&str]) -> Deploy {
+        Line::try_parse_from(["deploy"].iter().chain(arguments)).unwrap().deploy
+    }
+
     fn compiler_of(arguments: &[&str]) -> (Compiler, String) {
-        let line = Line::try_parse_from(["deploy"].iter().chain(arguments)).unwrap();
-        let mut parameters = line.deploy.parameters.iter().cloned().collect();
-        let compiler = line.deploy.compiler(&mut parameters);
+        compiler_for(arguments, &Values::new())
+    }
+
+    fn compiler_for(arguments: &[&str], kept: &Values) -> (Compiler, String) {
+        let deploy = parsed(arguments);
+        let template = Template::parse("Parameters: {Architecture: {Default: arm64}}").unwrap();
+        let mut parameters = deploy.given(&template).unwrap();
+        let compiler = deploy.compiler(&mut parameters, kept);
         (compiler, parameters["Architecture"].clone())
+    }
+
+    #[test]
+    fn a_stack_keeps_its_architecture_unless_another_one_is_asked_for() {
+        let kept = Values::from([("Architecture".to_owned(), "x86_64".to_owned())]);
+        let (arm64, x86_64) = (Compiler::CargoLambda(Architecture::Arm64), Compiler::CargoLambda(Architecture::X86_64));
+        assert_eq!(compiler_for(&[], &kept), (x86_64, "x86_64".into()));
+        for asks in [["--architecture", "arm64"], ["--parameter", "Architecture=arm64"], ["--reset", "Architecture"]] {
+            assert_eq!(compiler_for(&asks, &kept), (arm64, "arm64".into()), "{asks:?}");
+        }
+    }
+
+    #[test]
+    fn a_parameter_is_reset_to_the_default_unless_it_is_given_too() {
+        let template = Template::parse("Parameters: {A: {Default: 1}, B: {Default: \"\"}}").unwrap();
+        let given = parsed(&["--reset", "A", "--reset", "B", "--parameter", "A=3"]).given(&template).unwrap();
+        assert_eq!(given, [("A", "3"), ("B", "")].map(|(name, value)| (name.to_owned(), value.to_owned())).into());
+        let error = parsed(&["--reset", "C"]).given(&template).unwrap_err().to_string();
+        assert_eq!(error, "the template has no parameter C");
     }
 
     #[test]

@@ -44,9 +44,8 @@ impl DeployedStack {
     /// An output that every stack of Rowmill has.
     pub fn output(&self, key: &str) -> Result<&str, CommandError> {
         let output = self.described.outputs().iter().find(|output| output.output_key() == Some(key));
-        output.and_then(|output| output.output_value()).ok_or_else(|| {
-            CommandError::Usage(format!("the stack {} has no output {key}: it is not one of Rowmill", self.name))
-        })
+        let none = || format!("the stack {} has no output {key}: it is not one of Rowmill", self.name);
+        output.and_then(|output| output.output_value()).ok_or_else(|| CommandError::Usage(none()))
     }
 
     pub fn outputs(&self) -> Vec<(String, String)> {

@@ -1,6 +1,5 @@
 //! Creates or updates a CloudFormation stack by a change set and waits for its end.
 
-use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use aws_sdk_cloudformation::error::ProvideErrorMetadata;
@@ -10,7 +9,7 @@ use aws_sdk_cloudformation::types::{
 use rowmill_settings::time_bounds::{self, TooShort};
 use uuid::Uuid;
 
-use super::{DeployError, patience};
+use super::{DeployError, Values, patience};
 use crate::aws::{Aws, failed};
 use crate::progress::Progress;
 use crate::template::Template;
@@ -37,12 +36,13 @@ impl<'a> Stack<'a> {
         &self,
         template: &Template,
         template_url: &str,
-        parameters: &BTreeMap<String, String>,
+        parameters: &Values,
     ) -> Result<bool, DeployError> {
         let existing = self.existing().await?;
-        check_times(template, parameters, existing.as_ref())?;
+        let kept = kept(existing.as_ref());
+        check_times(template, parameters, &kept)?;
         let kind = if existing.is_some() { ChangeSetType::Update } else { ChangeSetType::Create };
-        let parameters = self.parameters(template, parameters, existing.as_ref());
+        let parameters = sent(template, parameters, &kept);
         let change_set = format!("rowmill-{}", Uuid::now_v7().simple());
         self.progress.line(format_args!("Working out the changes to the stack {}", self.name));
 
@@ -73,7 +73,7 @@ impl<'a> Stack<'a> {
         match status {
             // Only a change set exists that was never executed.
             StackStatus::ReviewInProgress => Ok(None),
-            StackStatus::RollbackComplete | StackStatus::RollbackFailed | StackStatus::CreateFailed => {
+            status if creation_failed(&status) => {
                 self.progress.line(format_args!("Deleting the failed stack {}", self.name));
                 self.delete().await?;
                 Ok(None)
@@ -83,21 +83,6 @@ impl<'a> Stack<'a> {
             }
             _ => Ok(Some(stack)),
         }
-    }
-
-    /// The given parameters, then the previous values of the stack. All others get the template's defaults.
-    fn parameters(
-        &self,
-        template: &Template,
-        given: &BTreeMap<String, String>,
-        existing: Option<&StackDescription>,
-    ) -> Vec<Parameter> {
-        let set =
-            given.iter().map(|(name, value)| Parameter::builder().parameter_key(name).parameter_value(value).build());
-        let kept = existing.map(StackDescription::parameters).unwrap_or_default().iter();
-        let kept = kept.filter_map(|parameter| parameter.parameter_key());
-        let kept = kept.filter(|name| !given.contains_key(*name) && template.has_parameter(name));
-        set.chain(kept.map(|name| Parameter::builder().parameter_key(name).use_previous_value(true).build())).collect()
     }
 
     /// Waits until the change set is ready. Returns the reason if it cannot be executed.
@@ -134,8 +119,7 @@ impl<'a> Stack<'a> {
         while let Some(stack) = self.aws.stack(self.name).await? {
             let status = status_of(&stack);
             if status == StackStatus::DeleteFailed {
-                let reason = stack.stack_status_reason().unwrap_or("no reason was given").to_owned();
-                return Err(DeployError::StackFailed { stack: self.name.into(), status: status.to_string(), reason });
+                return Err(self.failure(&status, stack.stack_status_reason));
             }
             self.wait(started, status.as_str()).await?;
         }
@@ -156,7 +140,10 @@ impl<'a> Stack<'a> {
                 self.print_event(&event);
                 last_seen = event.event_id.clone();
                 if first_failure.is_none() && is_cause(&event) {
-                    first_failure = Some(event);
+                    let kind = event.resource_type().unwrap_or_default();
+                    let reason = event.resource_status_reason().unwrap_or("no reason was given");
+                    let resource = event.logical_resource_id().unwrap_or_default();
+                    first_failure = Some(format!("{resource} ({kind}) failed: {reason}"));
                 }
             }
             let status = stack.as_ref().map_or(StackStatus::DeleteComplete, status_of);
@@ -165,7 +152,10 @@ impl<'a> Stack<'a> {
                 // Not started yet.
                 StackStatus::ReviewInProgress => {}
                 ref status if is_under_way(status) => {}
-                status => return Err(self.failure(status, first_failure, stack)),
+                status => {
+                    let of_stack = stack.and_then(|stack| stack.stack_status_reason);
+                    return Err(self.failure(&status, first_failure.or(of_stack)));
+                }
             }
             self.wait(started, status.as_str()).await?;
         }
@@ -205,25 +195,9 @@ impl<'a> Stack<'a> {
         }
     }
 
-    fn failure(&self, status: StackStatus, cause: Option<StackEvent>, stack: Option<StackDescription>) -> DeployError {
-        let (name, status) = (self.name.to_owned(), status.to_string());
-        match cause {
-            Some(event) => DeployError::ResourceFailed {
-                stack: name,
-                resource: event.logical_resource_id.unwrap_or_default(),
-                kind: event.resource_type.unwrap_or_default(),
-                reason: event.resource_status_reason.unwrap_or_else(|| "no reason was given".into()),
-                status,
-            },
-            None => {
-                let reason = stack.and_then(|stack| stack.stack_status_reason);
-                DeployError::StackFailed {
-                    stack: name,
-                    status,
-                    reason: reason.unwrap_or_else(|| "no reason was given".into()),
-                }
-            }
-        }
+    fn failure(&self, status: &StackStatus, reason: Option<String>) -> DeployError {
+        let reason = reason.unwrap_or_else(|| "no reason was given".to_owned());
+        DeployError::Failed { stack: self.name.to_owned(), status: status.to_string(), reason }
     }
 
     async fn wait(&self, started: Instant, status: &str) -> Result<(), DeployError> {
@@ -236,31 +210,43 @@ impl<'a> Stack<'a> {
     }
 
     /// The outputs and the parameters of the stack.
-    pub(super) async fn outputs_and_parameters(
-        &self,
-    ) -> Result<(BTreeMap<String, String>, BTreeMap<String, String>), DeployError> {
+    pub(super) async fn outputs_and_parameters(&self) -> Result<(Values, Values), DeployError> {
         let Some(stack) = self.aws.stack(self.name).await? else { return Ok(Default::default()) };
+        let parameters = kept(Some(&stack));
         let outputs = stack.outputs.unwrap_or_default().into_iter();
-        let parameters = stack.parameters.unwrap_or_default().into_iter();
-        Ok((
-            outputs.filter_map(|output| Some((output.output_key?, output.output_value?))).collect(),
-            parameters.filter_map(|parameter| Some((parameter.parameter_key?, parameter.parameter_value?))).collect(),
-        ))
+        Ok((outputs.filter_map(|output| Some((output.output_key?, output.output_value?))).collect(), parameters))
     }
 }
 
-/// Checks the times that the stack will have: the given ones, those that it keeps, and the template's defaults.
-fn check_times(
-    template: &Template,
-    given: &BTreeMap<String, String>,
-    existing: Option<&StackDescription>,
-) -> Result<(), TooShort> {
-    let kept = |name: &str| {
-        let parameter = existing?.parameters().iter().find(|parameter| parameter.parameter_key() == Some(name))?;
-        parameter.parameter_value().map(str::to_owned)
-    };
-    let value = |name: &str| given.get(name).cloned().or_else(|| kept(name)).or_else(|| template.default_of(name));
-    time_bounds::check(|name| value(name)?.trim().parse().ok())
+/// The values of a stack's parameters, which an update keeps. None if its creation failed: it is deleted first.
+pub(super) fn kept(stack: Option<&StackDescription>) -> Values {
+    let stack = stack.filter(|stack| !creation_failed(&status_of(stack)));
+    let parameters = stack.map(StackDescription::parameters).unwrap_or_default().iter().cloned();
+    parameters.filter_map(|parameter| Some((parameter.parameter_key?, parameter.parameter_value?))).collect()
+}
+
+/// The values that all parameters will have: the given ones, those that the stack keeps, or the template's defaults.
+pub(super) fn values(template: &Template, given: &Values, kept: &Values) -> Values {
+    let names = template.document()["Parameters"].as_object().into_iter().flat_map(|parameters| parameters.keys());
+    let value =
+        |name: &String| given.get(name).or_else(|| kept.get(name)).cloned().or_else(|| template.default_of(name));
+    names.filter_map(|name| Some((name.clone(), value(name)?))).collect()
+}
+
+/// The given parameters, then those that the stack keeps. All others get the template's defaults.
+fn sent(template: &Template, given: &Values, kept: &Values) -> Vec<Parameter> {
+    let set = given.iter().map(|(name, value)| Parameter::builder().parameter_key(name).parameter_value(value).build());
+    let kept = kept.keys().filter(|name| !given.contains_key(*name) && template.has_parameter(name));
+    set.chain(kept.map(|name| Parameter::builder().parameter_key(name).use_previous_value(true).build())).collect()
+}
+
+fn check_times(template: &Template, given: &Values, kept: &Values) -> Result<(), TooShort> {
+    let values = values(template, given, kept);
+    time_bounds::check(|name| values.get(name)?.trim().parse().ok())
+}
+
+fn creation_failed(status: &StackStatus) -> bool {
+    matches!(status, StackStatus::RollbackComplete | StackStatus::RollbackFailed | StackStatus::CreateFailed)
 }
 
 fn status_of(stack: &StackDescription) -> StackStatus {
@@ -303,15 +289,19 @@ mod tests {
     fn times_are_checked_as_the_stack_will_have_them() {
         let template = "Parameters: {StopGraceSeconds: {Default: 150}, ProcessTimeoutSeconds: {Default: \"90\"}}";
         let template = Template::parse(template).unwrap();
-        let kept = Parameter::builder().parameter_key("ProcessTimeoutSeconds").parameter_value("60").build();
-        let existing = StackDescription::builder().parameters(kept).build();
-        let with_grace = |seconds: &str, existing: Option<&StackDescription>| {
-            let given = BTreeMap::from([("StopGraceSeconds".to_owned(), seconds.to_owned())]);
-            check_times(&template, &given, existing)
+        let stack = |status| {
+            let parameter = Parameter::builder().parameter_key("ProcessTimeoutSeconds").parameter_value("60").build();
+            StackDescription::builder().parameters(parameter).stack_status(status).build()
         };
-        assert!(check_times(&template, &BTreeMap::new(), None).is_ok());
+        let with_grace = |seconds: &str, existing: Option<StackDescription>| {
+            let given = Values::from([("StopGraceSeconds".to_owned(), seconds.to_owned())]);
+            check_times(&template, &given, &kept(existing.as_ref()))
+        };
+        let running = || Some(stack(StackStatus::UpdateComplete));
+        assert!(check_times(&template, &Values::new(), &Values::new()).is_ok());
         assert!(with_grace("110", None).is_err() && with_grace("111", None).is_ok());
-        assert!(with_grace("80", Some(&existing)).is_err() && with_grace("81", Some(&existing)).is_ok());
+        assert!(with_grace("80", running()).is_err() && with_grace("81", running()).is_ok());
+        assert!(with_grace("81", Some(stack(StackStatus::RollbackComplete))).is_err(), "it is deleted first");
     }
 
     #[test]

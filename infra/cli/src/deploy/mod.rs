@@ -6,6 +6,7 @@
 mod artifacts;
 mod change_set;
 mod expiry;
+mod preflight;
 mod ready;
 
 use std::collections::BTreeMap;
@@ -20,6 +21,7 @@ use crate::aws::{Aws, CallFailed, NoRegion};
 use crate::package::Package;
 use crate::progress::Progress;
 use crate::template::{Template, TemplateError};
+pub use preflight::preflight;
 pub use ready::first_answer;
 
 /// Longest wait for a change set to be created or executed on AWS. The slowest resources take a few minutes.
@@ -28,6 +30,9 @@ const AWS_LIMIT: Duration = Duration::from_secs(30 * 60);
 /// The same for an emulator. The embedded one needs a second, LocalStack up to some minutes.
 const EMULATOR_LIMIT: Duration = Duration::from_secs(10 * 60);
 
+/// Parameters or outputs of a stack, by name.
+pub type Values = BTreeMap<String, String>;
+
 #[derive(Debug)]
 pub struct Deployment<'a> {
     /// The name of the stack. The names of its functions begin with it.
@@ -35,16 +40,16 @@ pub struct Deployment<'a> {
     pub template: Template,
     pub packages: Vec<Package>,
     /// Parameters to set. The others keep the value of the stack or get the template's default.
-    pub parameters: BTreeMap<String, String>,
+    pub parameters: Values,
     /// Bucket for packages and template, if not the default one.
     pub artifacts_bucket: Option<String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Deployed {
-    pub outputs: BTreeMap<String, String>,
+    pub outputs: Values,
     /// The current values of all parameters.
-    pub parameters: BTreeMap<String, String>,
+    pub parameters: Values,
     pub changed: bool,
 }
 
@@ -70,6 +75,16 @@ pub enum DeployError {
     Template(#[from] TemplateError),
     #[error("the template has no parameter {0}")]
     UnknownParameter(String),
+    #[error(
+        "the stack name {name} is too long: functions are named after it, so it may have at most {limit} characters"
+    )]
+    LongName { name: String, limit: usize },
+    /// The stage of the WebSocket API would be refused, and the whole stack rolled back.
+    #[error(
+        "LiveAccessLog=true needs a CloudWatch role of the account for API Gateway in this region, and there is none. \
+         docs/operating.md says how to set one. To deploy without the log: --parameter LiveAccessLog=false"
+    )]
+    NoLogRole,
     #[error(transparent)]
     JobTypes(#[from] JobTypesError),
     #[error(transparent)]
@@ -84,23 +99,16 @@ pub enum DeployError {
     /// CloudFormation refused the template or the parameters. Nothing was changed.
     #[error("CloudFormation refuses the template: {reason}")]
     Refused { reason: String },
-    /// A resource could not be created or changed. Everything was rolled back.
-    #[error("{resource} ({kind}) failed: {reason}; the stack {stack} is now {status}")]
-    ResourceFailed { stack: String, resource: String, kind: String, reason: String, status: String },
-    /// The stack failed, and no resource event gives the reason.
+    /// A resource could not be created or changed, and everything was rolled back; or the stack itself failed.
     #[error("the stack {stack} ended as {status}: {reason}")]
-    StackFailed { stack: String, status: String, reason: String },
+    Failed { stack: String, status: String, reason: String },
     /// The stack is deployed, but the HTTP API of the template is not there.
     #[error(
-        "everything is deployed, but there is no HTTP API{}: this emulator has none. Deploy again with --parameter \
-         WithHttpApi=false; then call the functions with `rowmill run|job|… --stack-name NAME --endpoint-url URL`, or serve the \
-         API with `rowmill gateway --stack-name NAME --endpoint-url URL`",
-        if .given.is_empty() { String::new() } else { format!(" (ApiUrl is `{given}`)") }
+        "everything is deployed, but there is no HTTP API (ApiUrl is `{0}`): this emulator has none. Deploy again with \
+         --parameter WithHttpApi=false; then call the functions with `rowmill run|job|… --stack-name NAME --endpoint-url URL`, or serve the \
+         API with `rowmill gateway --stack-name NAME --endpoint-url URL`"
     )]
-    NoHttpApi {
-        /// The output `ApiUrl`.
-        given: String,
-    },
+    NoHttpApi(String),
     /// Everything is deployed, but the API does not work.
     #[error("everything is deployed, but the API does not work: {0}; the functions' logs have the cause")]
     Unhealthy(#[source] ApiError),
@@ -116,7 +124,7 @@ pub enum DeployError {
 ///
 /// # Errors
 ///
-/// See [`DeployError`]. After `ResourceFailed` everything is rolled back; after `TooSlow` the change goes on.
+/// See [`DeployError`]. After `Failed` everything is rolled back; after `TooSlow` the change goes on.
 pub async fn deploy(aws: &Aws, deployment: Deployment<'_>, progress: Progress) -> Result<Deployed, DeployError> {
     let Deployment { stack_name, mut template, packages, parameters, artifacts_bucket } = deployment;
     check_parameters(&template, &parameters)?;
@@ -139,7 +147,7 @@ pub async fn deploy(aws: &Aws, deployment: Deployment<'_>, progress: Progress) -
 }
 
 /// Checks what can be known of the parameters without AWS. Call it before a build, which takes minutes.
-pub fn check_parameters(template: &Template, parameters: &BTreeMap<String, String>) -> Result<(), DeployError> {
+pub fn check_parameters(template: &Template, parameters: &Values) -> Result<(), DeployError> {
     if let Some(name) = parameters.keys().find(|name| !template.has_parameter(name)) {
         return Err(DeployError::UnknownParameter(name.clone()));
     }

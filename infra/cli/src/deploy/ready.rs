@@ -48,7 +48,7 @@ impl Deployed {
         let given = self.outputs.get("ApiUrl").map_or("", String::as_str);
         match Url::parse(given) {
             Ok(url) if is_http(&url) => Ok(Some(given)),
-            _ => Err(DeployError::NoHttpApi { given: given.to_owned() }),
+            _ => Err(DeployError::NoHttpApi(given.to_owned())),
         }
     }
 }

@@ -151,14 +151,11 @@ async fn build_for_lambda(
     if !probe.success() {
         return Err(PackageError::NoCargoLambda);
     }
-    let processor = match architecture {
-        Architecture::Arm64 => "--arm64",
-        Architecture::X86_64 => "--x86-64",
-    };
+    let processor = format!("--{}", architecture.name().replace('_', "-"));
     // A fixed folder: the user's own target folder setting must not move the result.
     let output = workspace.join("target/lambda").join(architecture.name());
     let mut command = cargo(workspace);
-    command.args(["lambda", "build", "--release", processor, "--lambda-dir"]).arg(&output).args(bins(packages));
+    command.args(["lambda", "build", "--release", &processor, "--lambda-dir"]).arg(&output).args(bins(packages));
     // Standard output carries this command's result, so the build's output goes to standard error.
     check_status(command.stdout(std::io::stderr()).status().await)?;
     Ok(packages.iter().map(|package| (package.clone(), output.join(package).join("bootstrap"))).collect())

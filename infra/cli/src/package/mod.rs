@@ -26,11 +26,7 @@ pub enum Architecture {
 impl Architecture {
     /// The architecture of this machine, if Lambda supports it.
     pub fn of_this_machine() -> Option<Self> {
-        match std::env::consts::ARCH {
-            "aarch64" => Some(Self::Arm64),
-            "x86_64" => Some(Self::X86_64),
-            _ => None,
-        }
+        Self::named(&std::env::consts::ARCH.replace("aarch64", "arm64"))
     }
 
     /// The architecture with this name in CloudFormation.

@@ -1,0 +1,144 @@
+//! Checks before a build: what would roll the stack back after minutes, and what may surprise.
+
+use super::change_set::{kept, values};
+use super::{DeployError, Values};
+use crate::aws::{Aws, failed, sdk_config};
+use crate::progress::Progress;
+use crate::template::Template;
+
+/// Longest name of a Lambda function.
+const FUNCTION_NAME_MAX: usize = 64;
+
+/// Checks that a stack fits its account. Returns the parameters that a running stack keeps. Needs
+/// `lambda:GetAccountSettings`, `cloudformation:GetTemplateSummary` and for `LiveAccessLog` `apigateway:GET`.
+///
+/// # Errors
+///
+/// See [`DeployError`]. Nothing was changed.
+pub async fn preflight(
+    aws: &Aws,
+    stack_name: &str,
+    template: &Template,
+    given: &Values,
+    progress: Progress,
+) -> Result<Values, DeployError> {
+    check_name(stack_name, template)?;
+    let kept = kept(aws.stack(stack_name).await?.as_ref());
+    // An account of an emulator has no limits.
+    if aws.is_emulator() {
+        return Ok(kept);
+    }
+    let config = sdk_config(aws.target()).await;
+    let values = values(template, given, &kept);
+    if ["LiveAccessLog", "WithHttpApi"].iter().all(|name| values.get(*name).is_some_and(|value| value == "true")) {
+        let account = aws_sdk_apigateway::Client::new(&config).get_account().send().await;
+        let account = account.map_err(failed("read the account's settings of API Gateway"))?;
+        account.cloudwatch_role_arn().filter(|role| !role.is_empty()).ok_or(DeployError::NoLogRole)?;
+    }
+    let settings = aws_sdk_lambda::Client::new(&config).get_account_settings().send().await;
+    let settings = settings.map_err(failed("read the account's limits of Lambda"))?;
+    let unreserved = settings.account_limit().and_then(|limit| limit.unreserved_concurrent_executions());
+    let available = unreserved.map_or(i64::MAX, |unreserved| i64::from(unreserved) + reserved(template, &kept));
+    let (workers, reserved) = (workers(template, &values), reserved(template, &values));
+    // Lambda lets nobody reserve the last 100.
+    let needed = if reserved > 0 { workers.max(100) + reserved } else { workers };
+    if available < needed {
+        progress.line(format_args!(
+            "warning: Lambda runs {available} executions of this stack at once at most, and its queues and \
+             reservations need {needed}. A reservation that does not fit is refused. Messages whose deliveries are \
+             throttled end as dead letters. Raise the quota `Concurrent executions` of Lambda in this region, or lower \
+             the parameters named …MaximumConcurrency."
+        ));
+    }
+    if !kept.is_empty() {
+        let summary = aws.cloudformation.get_template_summary().stack_name(stack_name).send().await;
+        let summary = summary.map_err(failed("read the template of the stack"))?.parameters.unwrap_or_default();
+        let before = summary.into_iter().filter_map(|of| Some((of.parameter_key?, of.default_value?))).collect();
+        new_defaults(template, given, &kept, &before).iter().for_each(|line| progress.line(line));
+    }
+    Ok(kept)
+}
+
+/// The functions are named after the stack.
+fn check_name(name: &str, template: &Template) -> Result<(), DeployError> {
+    let longest = template.functions()?.iter().map(|function| function.package.len()).max().unwrap_or(0);
+    let limit = FUNCTION_NAME_MAX - "-".len() - longest;
+    if name.len() > limit { Err(DeployError::LongName { name: name.to_owned(), limit }) } else { Ok(()) }
+}
+
+/// Executions that the event source mappings may use at once.
+fn workers(template: &Template, values: &Values) -> i64 {
+    let mappings = template.resources_of("AWS::Lambda::EventSourceMapping");
+    let bounds = mappings.map(|(_, mapping)| &mapping["Properties"]["ScalingConfig"]["MaximumConcurrency"]);
+    bounds.filter_map(|bound| bound.as_i64().or_else(|| values.get(bound["Ref"].as_str()?)?.parse().ok())).sum()
+}
+
+/// Executions that the functions behind the HTTP API reserve together.
+fn reserved(template: &Template, values: &Values) -> i64 {
+    let each = values.get("ApiReservedConcurrency").and_then(|each| each.parse::<i64>().ok()).unwrap_or(0);
+    let functions = template.resources_of("AWS::Serverless::Function");
+    functions.filter(|(_, f)| !f["Properties"]["ReservedConcurrentExecutions"].is_null()).map(|_| each).sum()
+}
+
+/// A line for each parameter whose default has changed since the running template, and that keeps another value.
+fn new_defaults(template: &Template, given: &Values, kept: &Values, before: &Values) -> Vec<String> {
+    let kept = kept.iter().filter(|(name, _)| !given.contains_key(*name));
+    let line = |(name, value): (&String, &String)| {
+        let new = template.default_of(name).filter(|new| new != value && before.get(name) != Some(new))?;
+        Some(format!("The stack keeps {name}={value}. The new default is `{new}`: --reset {name} takes it."))
+    };
+    kept.filter_map(line).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn map<const N: usize>(pairs: [(&str, &str); N]) -> Values {
+        pairs.map(|(name, value)| (name.to_owned(), value.to_owned())).into()
+    }
+
+    fn template() -> Template {
+        Template::parse(
+            "Parameters: {Items: {Default: 50}, ApiReservedConcurrency: {Default: \"\"}, Chunk: {Default: 500}}\n\
+             Resources:\n  \
+             F: {Type: AWS::Serverless::Function, Metadata: {BuildProperties: {Binary: split-job}}, \
+             Properties: {ReservedConcurrentExecutions: 1}}\n  \
+             G: {Type: AWS::Serverless::Function, Metadata: {BuildProperties: {Binary: web}}, Properties: {}}\n  \
+             M: {Type: AWS::Lambda::EventSourceMapping, \
+             Properties: {ScalingConfig: {MaximumConcurrency: !Ref Items}}}\n  \
+             N: {Type: AWS::Lambda::EventSourceMapping, Properties: {ScalingConfig: {MaximumConcurrency: 2}}}\n  \
+             S: {Type: AWS::Lambda::EventSourceMapping, Properties: {}}\n",
+        )
+        .unwrap()
+    }
+
+    #[test]
+    fn the_name_of_a_stack_leaves_room_for_those_of_its_functions() {
+        assert!(check_name(&"s".repeat(54), &template()).is_ok());
+        let error = check_name(&"s".repeat(55), &template()).unwrap_err().to_string();
+        assert!(error.contains("at most 54 characters"), "{error}");
+    }
+
+    #[test]
+    fn the_workers_and_reservations_are_those_that_the_stack_will_have() {
+        let (template, nothing) = (template(), Values::new());
+        let new = values(&template, &nothing, &nothing);
+        assert_eq!((workers(&template, &new), reserved(&template, &new)), (52, 0));
+        let (given, kept) = (map([("Items", "7")]), map([("Items", "9"), ("ApiReservedConcurrency", "20")]));
+        let updated = values(&template, &given, &kept);
+        assert_eq!((workers(&template, &updated), reserved(&template, &updated)), (9, 20));
+    }
+
+    #[test]
+    fn a_parameter_that_keeps_another_value_than_a_new_default_is_listed() {
+        let (template, kept) = (template(), map([("Items", "9"), ("Chunk", "100"), ("Gone", "1")]));
+        let before = map([("Items", "50"), ("Chunk", "100"), ("Gone", "1")]);
+        let listed = new_defaults(&template, &Values::new(), &kept, &before);
+        assert!(
+            listed.len() == 1 && listed[0].contains("keeps Chunk=100") && listed[0].contains("`500`"),
+            "{listed:?}"
+        );
+        assert_eq!(new_defaults(&template, &map([("Chunk", "200")]), &kept, &before), Vec::<String>::new());
+    }
+}
