@@ -27,6 +27,7 @@
 //! invocation and per lease that expired while its holder was alive.
 
 mod commits;
+mod holds;
 mod model;
 mod programs;
 mod properties;

@@ -20,6 +20,7 @@ mod pipeline;
 mod previews;
 mod redrives;
 mod repeated_updates;
+mod resends;
 mod results;
 mod retunes;
 mod slots;

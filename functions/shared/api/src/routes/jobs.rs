@@ -1,13 +1,21 @@
 //! Routes of jobs.
 
 use super::{
-    Answer, AnswerHeader, ETAG, IF_NONE_MATCH, Json, NOT_MODIFIED, Operation, POLL_AFTER, Parameter, RETRY_AFTER,
-    RequestBody, Route, query,
+    Answer, AnswerHeader, ETAG, IF_NONE_MATCH, Json, NOT_MODIFIED, Operation, Parameter, RETRY_AFTER, RequestBody,
+    Route, query,
 };
 use crate::estimate::EstimateView;
 use crate::job::{JobPage, JobView};
 use crate::problem::ProblemCode::*;
 use crate::request::{CreateJobRequest, RedriveRequest, RetuneRequest};
+
+/// The time of the next look, on jobs that have not ended.
+const POLL_AFTER: AnswerHeader = AnswerHeader {
+    name: "Retry-After",
+    required: false,
+    description: "Seconds after which to look again. Left out if the job has ended.",
+    schema: r#"{"type": "integer", "minimum": 1}"#,
+};
 
 routes! {
     CreateJob = "POST" "/api/jobs" by "create-job" {

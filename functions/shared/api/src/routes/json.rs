@@ -10,7 +10,7 @@ use utoipa::openapi::{RefOr, Schema};
 
 /// A type that is the JSON of a request or of an answer.
 pub trait Body: Serialize + ToSchema {
-    /// What the document shows as its example.
+    /// Its example in the document.
     fn example() -> Self;
 }
 
@@ -38,7 +38,6 @@ impl Json {
         (self.schemas)()
     }
 
-    /// Its example.
     pub fn example(&self) -> Value {
         (self.example)()
     }

@@ -3,6 +3,8 @@
 //! This is the one list. The OpenAPI document is made from it, `template.yaml` is tested against it, and the functions
 //! find out with [`Operation::of`] which route a request came by.
 
+#![allow(missing_docs, reason = "only wire types stand in the document")]
+
 mod json;
 
 pub use json::{Body, Json};
@@ -48,11 +50,8 @@ mod uploads;
 /// A part of the API, as its users think of it: a tag of the document.
 #[derive(Clone, Copy)]
 pub struct Part {
-    /// Its name.
     pub name: &'static str,
-    /// What one does with it.
     pub description: &'static str,
-    /// Its routes.
     pub routes: &'static [Route],
 }
 
@@ -85,32 +84,30 @@ pub fn all_and_the_page() -> impl Iterator<Item = &'static Route> {
 /// A route.
 #[derive(Debug)]
 pub struct Route {
-    /// Its name.
     pub operation: Operation,
     /// `GET`, `POST`, `PATCH` or `DELETE`.
     pub method: &'static str,
-    /// Its path, with the names of parameters in braces.
+    /// With the names of parameters in braces.
     pub path: &'static str,
     /// The function that answers it.
     pub function: &'static str,
-    /// What it does, in a few words.
     pub summary: &'static str,
-    /// What a client must know beyond that.
+    /// Further text for clients.
     pub description: &'static str,
-    /// What it reads from query and headers. The parameters of the path are in `path`.
+    /// Those of query and headers; those of the path are in `path`.
     pub parameters: &'static [Parameter],
     /// The body it takes, if any.
     pub body: Option<RequestBody>,
-    /// What it answers when all is well, and what API Gateway answers in its place if no problem is listed.
+    /// The answers when all is well, and those of API Gateway in its place if no problem is listed.
     pub answers: &'static [Answer],
     /// The problems it answers, beside [`COMMON_PROBLEMS`] if it is `guarded`, [`POST_PROBLEMS`] if it is limited, and
     /// [`BODY_PROBLEMS`] if it takes a body.
     pub problems: &'static [(u16, ProblemCode)],
-    /// Whether it reads anything that belongs to an owner.
+    /// True if it reads anything that belongs to an owner.
     pub guarded: bool,
 }
 
-/// What every route answers that reads something of an owner.
+/// Problems of every route that reads something of an owner.
 pub const COMMON_PROBLEMS: [(u16, ProblemCode); 4] = [
     (401, ProblemCode::Unauthorized),
     (403, ProblemCode::Forbidden),
@@ -118,11 +115,11 @@ pub const COMMON_PROBLEMS: [(u16, ProblemCode); 4] = [
     (503, ProblemCode::Unavailable),
 ];
 
-/// What every route of an owner that changes something answers beside these: every one but `GET`.
+/// Further ones of every route of an owner that changes something: every one but `GET`.
 pub const POST_PROBLEMS: [(u16, ProblemCode); 2] =
     [(403, ProblemCode::OwnerBlocked), (429, ProblemCode::TooManyRequests)];
 
-/// What every route answers that takes a body: one that cannot be read, or says what nobody understands.
+/// Problems of every route with a body: it cannot be read, or nobody understands it.
 pub const BODY_PROBLEMS: [(u16, ProblemCode); 5] = [
     (400, ProblemCode::InvalidJson),
     (400, ProblemCode::InvalidBody),
@@ -134,26 +131,22 @@ pub const BODY_PROBLEMS: [(u16, ProblemCode); 5] = [
 /// A parameter of a query or a header.
 #[derive(Clone, Copy, Debug)]
 pub struct Parameter {
-    /// Its name.
     pub name: &'static str,
     /// `query` or `header`.
     pub place: &'static str,
-    /// Whether it must be there.
     pub required: bool,
-    /// What it means.
     pub description: &'static str,
-    /// Its JSON schema, as JSON text.
+    /// JSON Schema, as JSON text.
     pub schema: &'static str,
 }
 
 /// A request's body.
 #[derive(Clone, Copy, Debug)]
 pub struct RequestBody {
-    /// Whether there must be one.
+    /// True if there must be one.
     pub required: bool,
-    /// Its JSON.
     pub json: Json,
-    /// Whether it also takes a file as it is, of any other media type.
+    /// True if it also takes a file as it is, of any other media type.
     pub or_file: bool,
 }
 
@@ -162,24 +155,20 @@ pub struct RequestBody {
 pub struct Answer {
     /// The HTTP status.
     pub status: u16,
-    /// What it says.
     pub description: &'static str,
     /// The JSON that it may have; empty if it has no body.
     pub json: &'static [Json],
-    /// Its headers.
     pub headers: &'static [AnswerHeader],
 }
 
 /// A header of an answer.
 #[derive(Clone, Copy, Debug)]
 pub struct AnswerHeader {
-    /// Its name.
     pub name: &'static str,
-    /// Whether every answer of this kind has it.
+    /// True if every answer of this kind has it.
     pub required: bool,
-    /// What it means.
     pub description: &'static str,
-    /// Its JSON schema, as JSON text.
+    /// JSON Schema, as JSON text.
     pub schema: &'static str,
 }
 
@@ -192,7 +181,7 @@ pub const RATE_LIMIT_POLICY: AnswerHeader = AnswerHeader {
     schema: r#"{"type": "string", "pattern": "^\"minute\";q=\\d+;w=60, \"hour\";q=\\d+;w=3600$"}"#,
 };
 
-/// What is left of the limits, on the same answers.
+/// The rest of the limits, on the same answers.
 pub const RATE_LIMIT: AnswerHeader = AnswerHeader {
     name: "RateLimit",
     required: true,
@@ -200,15 +189,7 @@ pub const RATE_LIMIT: AnswerHeader = AnswerHeader {
     schema: r#"{"type": "string", "pattern": "^\"minute\";r=\\d+;t=\\d+, \"hour\";r=\\d+;t=\\d+$"}"#,
 };
 
-/// When to look again, on jobs that have not ended.
-const POLL_AFTER: AnswerHeader = AnswerHeader {
-    name: "Retry-After",
-    required: false,
-    description: "Seconds after which to look again. Left out if the job has ended.",
-    schema: r#"{"type": "integer", "minimum": 1}"#,
-};
-
-/// When to try again after a problem.
+/// The time of the next try after a problem.
 pub const RETRY_AFTER: AnswerHeader = AnswerHeader {
     name: "Retry-After",
     required: true,
@@ -258,8 +239,6 @@ impl Operation {
     pub fn id(self) -> String {
         self.0[..1].to_ascii_lowercase() + &self.0[1..]
     }
-
-    /// Its entry in the table.
     ///
     /// # Panics
     /// Never: an entry defines it.
@@ -337,7 +316,7 @@ impl Route {
         self.path.split('/').filter_map(|segment| segment.strip_prefix('{')?.strip_suffix('}'))
     }
 
-    /// Whether its last parameter takes the rest of the path.
+    /// True if its last parameter takes the rest of the path.
     fn is_greedy(&self) -> bool {
         self.path.ends_with("+}")
     }
@@ -350,17 +329,17 @@ impl Route {
         self.problems.iter().chain(of_body).chain(of_post).chain(common).copied().collect()
     }
 
-    /// Whether it only reads.
+    /// True if it only reads.
     pub fn reads(&self) -> bool {
         self.method == "GET"
     }
 
-    /// Whether it needs no more than the scope to read: it reads, or it opens what only reads.
+    /// True if the scope to read is enough: it reads, or it opens what only reads.
     pub fn needs_only_to_read(&self) -> bool {
         self.reads() || self.operation == Operation::CreateLiveTicket
     }
 
-    /// Whether a caller may send only so many requests to it.
+    /// True if a caller may send only so many requests to it.
     pub fn is_limited(&self) -> bool {
         self.guarded && !self.reads()
     }

@@ -12,6 +12,8 @@ mod lease;
 mod pause;
 mod redrive;
 mod retune;
+#[cfg(test)]
+mod retune_tests;
 mod slots;
 mod split;
 pub mod states;
