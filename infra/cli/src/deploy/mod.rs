@@ -79,12 +79,6 @@ pub enum DeployError {
         "the stack name {name} is too long: functions are named after it, so it may have at most {limit} characters"
     )]
     LongName { name: String, limit: usize },
-    /// The stage of the WebSocket API would be refused, and the whole stack rolled back.
-    #[error(
-        "LiveAccessLog=true needs a CloudWatch role of the account for API Gateway in this region, and there is none. \
-         docs/operating.md says how to set one. To deploy without the log: --parameter LiveAccessLog=false"
-    )]
-    NoLogRole,
     #[error(transparent)]
     JobTypes(#[from] JobTypesError),
     #[error(transparent)]
