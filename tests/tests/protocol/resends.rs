@@ -6,13 +6,15 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use acceptance::faults::at_every_call;
+use acceptance::files;
+use acceptance::world::World;
 use rowmill_core::model::job::Resent;
 use rowmill_core::ports::Jobs;
 use rowmill_core::progress::update::{Updated, update_job};
 use serde_json::json;
 use split_job::plan::SplitEnd;
 
-use crate::{split, split_with};
+use crate::{chunks_of, split, split_with};
 
 #[tokio::test]
 async fn a_run_that_sends_the_missing_chunks_can_die_at_every_call() {
@@ -121,4 +123,26 @@ async fn a_pause_overtakes_a_resume_whose_chunks_are_being_sent() {
     world.resume(job).await;
     assert_eq!(world.jobs.job(job).await.unwrap().resend_from, Some(0), "from the first tally again");
     assert_eq!(world.run_and_show(job).await.items_succeeded, 130);
+}
+
+#[tokio::test]
+async fn a_commit_sends_nothing_that_the_resend_has_not_come_to() {
+    // Chunk 130 waits for chunk 60, and the third tally for half of the first one.
+    for fields in [json!({ "maxConcurrency": 70 }), json!({})] {
+        let world = World::new(chunks_of(1).but(|limits| limits.create.tallies_ahead_min = 2));
+        let file = world.store_csv(files::plain_csv(150)).await;
+        let job = world.create_with(file, fields).await.job_guid;
+        world.split().await;
+        world.pause(job).await;
+        world.process_queued().await;
+        world.resume(job).await;
+        world.split_within(Duration::ZERO).await;
+        let sent = world.chunks.take();
+        assert_eq!(sent.len(), 64, "the first tally is sent again");
+        world.process_all(&sent).await;
+        let next = world.chunks.take();
+        assert!(next.iter().all(|message| message.address.tally < 2), "{next:?}");
+        world.process_all(&next).await;
+        assert_eq!(world.completed(job).await, 150);
+    }
 }

@@ -262,6 +262,13 @@ async fn a_cancelled_job_whose_last_chunks_were_never_sent_ends() {
     assert_eq!((shown.status, shown.items_skipped, shown.item_progress), (Status::Cancelled, 150, 150));
 }
 
+/// A run that is not in this world commits this chunk of one item.
+async fn commit_elsewhere(world: &World, chunk: &ChunkMessage) {
+    let mark = Mark { kind: MarkKind::Clean, run: RunId::from_bytes([9; RunId::BYTES]) };
+    let one = Counts { succeeded: 1, ..Counts::default() };
+    world.sweeper.steps.committer.commit(chunk, mark, one).await.unwrap();
+}
+
 #[tokio::test]
 async fn a_run_of_a_waiting_tally_counts_although_the_job_is_stopped() {
     let (world, job) = ahead(1, 70).await;
@@ -272,12 +279,25 @@ async fn a_run_of_a_waiting_tally_counts_although_the_job_is_stopped() {
     let at_work = chunk_messages(job, &files::plain_csv(70), 1).remove(64);
     world.cancel(job).await;
     world.process(&sent[31], false).await;
-    let mark = Mark { kind: MarkKind::Clean, run: RunId::from_bytes([9; RunId::BYTES]) };
-    let one = Counts { succeeded: 1, ..Counts::default() };
-    world.sweeper.steps.committer.commit(&at_work, mark, one).await.unwrap();
+    commit_elsewhere(&world, &at_work).await;
     sweep_after_grace(&world).await;
     let shown = world.show(job).await;
     assert_eq!((shown.status, shown.items_succeeded, shown.items_skipped), (Status::Cancelled, 32, 38));
+}
+
+#[tokio::test]
+async fn a_run_from_before_a_pause_sends_nothing_after_it() {
+    let (world, job) = split_with(1, 9, json!({ "maxConcurrency": 3 })).await;
+    let before = world.chunks.take();
+    world.pause(job).await;
+    world.resume(job).await;
+    world.split().await;
+    let again = world.chunks.take();
+    assert_eq!(again.len(), 3);
+    commit_elsewhere(&world, &before[0]).await;
+    assert!(world.chunks.take().is_empty(), "the resend has sent this chunk too");
+    world.process(&again[0], false).await;
+    assert_eq!(world.chunks.take().len(), 1, "its message is followed by the next one");
 }
 
 #[tokio::test]
