@@ -112,17 +112,10 @@ impl DeadLetters {
         if job.is_past(message.attempt()) {
             return Ok(DeadLetterEnd::Obsolete);
         }
-        let is_dropped = match message {
-            DeadMessage::Chunk(chunk) => job.drops(chunk),
-            DeadMessage::Split(_) => job.is_paused(),
-            DeadMessage::Completion(_) => false,
-        };
-        if is_dropped {
-            // A resume sends all of its work again.
-            return Ok(DeadLetterEnd::Obsolete);
-        }
         let run = self.entropy.run_id();
         match message {
+            // A resume sends the chunk again.
+            DeadMessage::Chunk(chunk) if job.drops(chunk) => Ok(DeadLetterEnd::Obsolete),
             DeadMessage::Chunk(chunk) => self.settle_chunk(&job, chunk, run).await,
             DeadMessage::Split(split) => self.settle_split(&job, split, run).await,
             DeadMessage::Completion(completion) => self.settle_completion(&job, completion, run).await,
@@ -217,8 +210,8 @@ impl DeadLetters {
             self.steps.split_end.announce(job).await?;
             return Ok(DeadLetterEnd::Obsolete);
         }
-        // The split has made progress since, or the job was resumed with a message of its own. If that is lost, the
-        // sweep recovers it.
+        // The split has made progress since, or the job was paused: a resume has a message of its own. If that is lost,
+        // the sweep recovers it.
         let has_moved = |job: &Job| (job.split.tallies, job.pauses) != (message.tallies, message.pauses);
         if has_moved(job) && !job.is_stopped() {
             return Ok(DeadLetterEnd::Obsolete);
