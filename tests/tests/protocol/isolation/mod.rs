@@ -18,7 +18,7 @@ use rowmill_core::model::ids::JobGuid;
 use rowmill_core::model::job::states::Status;
 use rowmill_core::model::messages::ChunkMessage;
 use rowmill_core::ports::processor::{CostClass, Item, ItemError, ItemOutcome, ItemProcessor};
-use rowmill_core::ports::{Checkpoints, DeadLetters, Jobs};
+use rowmill_core::ports::{Checkpoints, DeadLetters, Jobs, PortError};
 use rowmill_core::text::Record;
 use rowmill_settings::{Deadlines, ProcessTime, VISIBILITY_TIMEOUTS};
 use serde_json::json;
@@ -150,10 +150,10 @@ async fn a_chunk_whose_items_all_fail_transiently_ends_before_the_default_deadli
     assert_eq!(failed(&world, job).await[10..], [(11, "busy".to_owned()), (12, "dead_letter".to_owned())]);
 }
 
-/// A job of one chunk whose first and third row always fail, after this many deliveries of its isolated message.
-async fn isolated_after(deliveries: usize) -> (World, JobGuid, ChunkMessage) {
+/// A job of one chunk of these rows, after this many deliveries of its isolated message.
+async fn delivered(rows: &str, deliveries: usize) -> (World, JobGuid, ChunkMessage) {
     let world = scripted(4);
-    let job = create(&world, "busy good busy good").await;
+    let job = create(&world, rows).await;
     world.split().await;
     let message = world.chunks.take().remove(0);
     world.dead_letters.settle("letter", &DeadMessage::Chunk(message)).await.unwrap();
@@ -161,8 +161,26 @@ async fn isolated_after(deliveries: usize) -> (World, JobGuid, ChunkMessage) {
     for _ in 0..deliveries {
         assert!(world.try_process(&isolated, true).await.is_err());
     }
+    (world, job, isolated)
+}
+
+/// A job of one chunk whose first and third row always fail, long after this many deliveries.
+async fn isolated_after(deliveries: usize) -> (World, JobGuid, ChunkMessage) {
+    let (world, job, isolated) = delivered("busy good busy good", deliveries).await;
     world.clock.advance(world.limits.dead_letter.recovery.stale);
     (world, job, isolated)
+}
+
+#[tokio::test]
+async fn a_chunk_that_a_run_may_still_be_at_is_not_given_up() {
+    for rows in ["hang good", "busy good"] {
+        let (world, _, isolated) = delivered(rows, 1).await;
+        let letter = DeadMessage::Chunk(isolated);
+        let early = world.dead_letters.settle("letter", &letter).await;
+        assert!(matches!(early, Err(PortError::Unavailable { .. })), "{rows}: {early:?}");
+        world.clock.advance(world.limits.dead_letter.recovery.stale);
+        assert_eq!(world.dead_letters.settle("letter", &letter).await.unwrap(), DeadLetterEnd::GivenUp, "{rows}");
+    }
 }
 
 #[tokio::test]
