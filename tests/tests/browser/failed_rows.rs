@@ -56,6 +56,7 @@ fn three_hundred_failed_rows_are_corrected_on_the_page_and_run_again() {
         tab.press("Redrive with corrections").await;
         tab.job_is("completed").await;
         assert_eq!(figures(&tab).await, ["900 of 900", "900", "0", "0"]);
+        tab.until("document.querySelector('failed-rows .panel').hidden").await;
         let shown = stack.job(&job).await;
         assert_eq!((&shown["attempt"], &shown["itemsSucceeded"]), (&json!(2), &json!(900)));
         let records: BTreeMap<String, Value> = stack.record_fields("people-of-the-page").await;

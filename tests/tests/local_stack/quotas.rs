@@ -127,12 +127,13 @@ async fn a_block_is_effective_until_it_is_lifted(stack: &LocalStack, job: &str) 
     operate(stack, &["block", "local", "--reason", "a test", "--cancel-jobs"]).await;
     assert_eq!(stack.job(job).await["status"], "cancelled");
     stack.deliver_to("SplitJobFunctionName", true).await;
+    operate(stack, &["block", "local", "--cancel-jobs"]).await;
     operate(stack, &["block", "--address", "192.0.2.7"]).await;
     let listed = operate(stack, &["blocked", "--json"]).await;
     let listed: Vec<Value> = listed.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
     let principals: Vec<&Value> = listed.iter().map(|block| &block["principal"]).collect();
     assert_eq!(principals, ["address:192.0.2.7", "owner:local"]);
-    assert_eq!(listed[1]["reason"], "a test");
+    assert_eq!(listed[1]["reason"], "a test", "a repeated block keeps it");
 
     until(stack, StatusCode::FORBIDDEN).await;
     let redrive = stack.post("/api/jobs/01890a5d-ac96-774b-bcce-b302099a8057/redrive");

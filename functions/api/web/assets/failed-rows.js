@@ -118,6 +118,8 @@ class FailedRows extends HTMLElement {
       this.#final = final;
       show(this.#edit, final && !this.#editing);
       this.#show();
+      // A redrive may have repaired them all.
+      show(this.#panel, items.length > 0 || (this.#job?.itemsFailed ?? 0) > 0);
     } catch (error) {
       if (run !== this.#loading) return;
       this.#notice.say(api.reason(error));

@@ -49,7 +49,7 @@ class JobFiles extends HTMLElement {
 
   /** @param {any} file */
   #file(file) {
-    const items = file.items === undefined ? "" : `${count(file.items)} rows, `;
+    const items = file.items === undefined ? "" : `${count(file.items)} ${file.items === 1 ? "row" : "rows"}, `;
     const kind = KINDS[/** @type {keyof typeof KINDS} */ (file.kind)] ?? file.kind;
     const click = async (/** @type {Event} */ event) => {
       if (Date.now() < this.#expires - 5000) return;

@@ -40,11 +40,11 @@ class JobPage extends HTMLElement {
   #resume = h("button", { type: "button", text: "Resume", hidden: true, on: { click: () => this.#change(this.#resume, "resume") } });
   #cancel = h("button", { type: "button", class: "danger", text: "Cancel job", hidden: true, on: { click: () => this.#sure.showModal() } });
   #redrive = h("button", { type: "button", text: "Redrive failed rows", hidden: true, on: { click: () => this.redrive(null) } });
-  #retune = h("button", { type: "button", text: "Change limits", hidden: true, on: { click: () => this.#tuning.showModal() } });
-  #limits = new JobLimits("as it is", { maxConcurrency: "Running chunks end first", deadlineSeconds: "Counted from the creation of the job or its last redrive" });
+  #retune = h("button", { type: "button", text: "Change limits", hidden: true, on: { click: () => this.#showTuning() } });
+  #limits = new JobLimits("as it is", { maxConcurrency: "Running chunks end first, which takes up to 150 seconds", deadlineSeconds: "Counted from the creation of the job or its last redrive" });
   #refused = new Notice();
   #apply = h("button", { type: "submit", class: "primary", text: "Apply" });
-  #tuning = dialog("tuning", "Change limits", "What is left empty stays as it is.",
+  #tuning = dialog("tuning", "Change limits", "What is left empty stays as it is. A tolerance replaces the old one as a whole.",
     h("form", { novalidate: true, on: { submit: (/** @type {Event} */ event) => this.#applyLimits(event) } },
       this.#limits, this.#refused,
       h("div", { class: "actions" }, h("button", { type: "button", text: "Close", on: { click: () => this.#tuning.close() } }), this.#apply)));
@@ -88,6 +88,12 @@ class JobPage extends HTMLElement {
   disconnectedCallback() {
     this.#following?.stop();
     clearInterval(this.#ticking);
+  }
+
+  #showTuning() {
+    this.#tuning.querySelector("form")?.reset();
+    this.#refused.say("");
+    this.#tuning.showModal();
   }
 
   /** Asks for the job; after how long to ask again. */

@@ -79,7 +79,8 @@ impl PrincipalArgs {
 }
 
 fn parse_owner(text: &str) -> Result<Owner, String> {
-    Owner::of_name(text).ok_or_else(|| format!("an owner has 1 to {} bytes and no `#`", Owner::MAX_BYTES))
+    Owner::of_name(text)
+        .ok_or_else(|| format!("an owner has 1 to {} bytes, no `#` and no control characters", Owner::MAX_BYTES))
 }
 
 fn parse_reason(text: &str) -> Result<String, String> {
@@ -109,14 +110,20 @@ impl AdmissionTable {
         Ok(Self { dynamodb: stack.aws.dynamodb, name })
     }
 
+    /// A block that is there keeps its time, and its reason if there is no other.
     async fn put(&self, principal: &Principal, at: Timestamp, reason: Option<String>) -> Result<(), CommandError> {
-        let request = self.dynamodb.put_item().table_name(&self.name);
-        let request = request.item("scope", AttributeValue::S(blocks::scope(principal)));
-        let mut request = request.item(AT, AttributeValue::N(at.as_millisecond().to_string()));
+        let request = self.dynamodb.update_item().table_name(&self.name);
+        let request = request.key("scope", AttributeValue::S(blocks::scope(principal)));
+        let request = request.expression_attribute_names("#at", AT);
+        let mut request =
+            request.expression_attribute_values(":at", AttributeValue::N(at.as_millisecond().to_string()));
+        let mut set = "SET #at = if_not_exists(#at, :at)".to_owned();
         if let Some(reason) = reason {
-            request = request.item(REASON, AttributeValue::S(reason));
+            set += ", #reason = :reason";
+            request = request.expression_attribute_names("#reason", REASON);
+            request = request.expression_attribute_values(":reason", AttributeValue::S(reason));
         }
-        request.send().await.map_err(failed(format!("block {principal}")))?;
+        request.update_expression(set).send().await.map_err(failed(format!("block {principal}")))?;
         Ok(())
     }
 

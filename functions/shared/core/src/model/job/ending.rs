@@ -47,8 +47,8 @@ impl Stop {
         match job.first_chunk_at {
             Some(_) => Self::deadline_exceeded(at),
             None => {
-                let message = "the job's deadline passed before any of its rows was processed; the system was busy with \
-                               other jobs, so try again later, or with a longer deadline";
+                let message = "the job's deadline passed before a row of this attempt was processed: the system was busy \
+                               with other jobs, or the job was paused; try again later, or with a longer deadline";
                 Self::because(StopCode::CapacityExceeded, message, at)
             }
         }
