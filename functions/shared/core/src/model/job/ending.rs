@@ -48,7 +48,7 @@ impl Stop {
             Some(_) => Self::deadline_exceeded(at),
             None => {
                 let message = "the job's deadline passed before a row of this attempt was processed: the system was busy \
-                               with other jobs, or the job was paused; try again later, or with a longer deadline";
+                               with other jobs, or the job was held back; try again later, or with a longer deadline";
                 Self::because(StopCode::CapacityExceeded, message, at)
             }
         }
