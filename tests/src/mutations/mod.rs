@@ -200,4 +200,12 @@ mod tests {
         assert!(rows >= 80, "only {rows} rows are read");
         assert!(missing.is_empty(), "{missing:#?}");
     }
+
+    #[test]
+    fn the_table_says_what_finds_each_mutation() {
+        let protocol = protocol();
+        let missing = |mutation: &Mutation| mutation.changes_code() && mutation.finder(&protocol).is_none();
+        let missing: Vec<&str> = all().iter().filter(|mutation| missing(mutation)).map(|m| m.name).collect();
+        assert!(missing.is_empty(), "cargo run --bin mutations\n{missing:#?}");
+    }
 }
