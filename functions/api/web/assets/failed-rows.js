@@ -85,7 +85,7 @@ class FailedRows extends HTMLElement {
   /** @param {JobView} job @param {any} page the element that can redrive the job */
   update(job, page) {
     [this.#job, this.#page] = [job, page];
-    show(this.#panel, job.itemsFailed > 0 || this.#items.length > 0);
+    this.#showPanel();
     setText(this.#count, count(job.itemsFailed));
     if (!hasEnded(job)) this.#final = false;
     show(this.#edit, this.#final && !this.#editing);
@@ -96,6 +96,11 @@ class FailedRows extends HTMLElement {
     if (key === this.#loadedFor || this.#editing || !due || (job.itemsFailed === 0 && this.#items.length === 0)) return;
     this.#loadedFor = key;
     void this.#load();
+  }
+
+  /** A redrive may repair all of them: then there is nothing to show any more. */
+  #showPanel() {
+    show(this.#panel, this.#items.length > 0 || (this.#job?.itemsFailed ?? 0) > 0);
   }
 
   async #load() {
@@ -118,8 +123,7 @@ class FailedRows extends HTMLElement {
       this.#final = final;
       show(this.#edit, final && !this.#editing);
       this.#show();
-      // A redrive may have repaired them all.
-      show(this.#panel, items.length > 0 || (this.#job?.itemsFailed ?? 0) > 0);
+      this.#showPanel();
     } catch (error) {
       if (run !== this.#loading) return;
       this.#notice.say(api.reason(error));

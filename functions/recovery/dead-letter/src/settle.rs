@@ -173,7 +173,7 @@ impl DeadLetters {
         Ok(DeadLetterEnd::Isolated)
     }
 
-    /// Gives a chunk up: the items that are done keep their outcomes, the rest fails, or is skipped if it is stopped.
+    /// Gives a chunk up: items that are done keep their outcomes, the rest fails, or is skipped if the job is stopped.
     async fn give_up(
         &self,
         job: &Job,
