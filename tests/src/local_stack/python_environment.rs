@@ -18,8 +18,8 @@ pub async fn python_environment(folder: &Path, requirements: &Path) -> PathBuf {
         let mut create = Command::new("python3");
         create.args(["-m", "venv", "--clear"]).arg(folder);
         let mut install = Command::new(folder.join("bin/python"));
-        install.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-input", "--requirement"]);
-        install.arg(requirements);
+        install.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-input"]);
+        install.args(["--require-hashes", "--requirement"]).arg(requirements);
         for command in [create, install] {
             let (succeeded, text) = output(command).await;
             assert!(succeeded, "{text}");

@@ -75,7 +75,7 @@ pub async fn install(workspace: &Path, progress: Progress) -> Result<PathBuf, Em
     let mut pip = Command::new(&python);
     pip.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-input"]);
     // Most of the emulator's 236,000 lines are never imported: Python compiles what is.
-    pip.args(["--no-compile", "--requirement"]).arg(&requirements);
+    pip.args(["--no-compile", "--require-hashes", "--requirement"]).arg(&requirements);
     run(pip, "install the emulator's packages", "\ncheck that the Python package index can be reached").await?;
     std::fs::write(&stamp_path, stamp).map_err(file_error(&stamp_path))?;
     drop(lock);
