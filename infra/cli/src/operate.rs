@@ -12,7 +12,7 @@ use crate::api::ApiClient;
 use crate::aws::{Aws, Target, parse_endpoint};
 use crate::command::interrupt::{self, interrupted};
 use crate::command::{CommandError, print, print_result};
-use crate::deploy::{self, DeployError, Deployment, Values};
+use crate::deploy::{self, DeployError, Deployment, StackArgs, Values};
 use crate::gateway::Gateway;
 use crate::package::{self, Architecture, Compiler, Package};
 use crate::progress::Progress;
@@ -81,6 +81,8 @@ pub struct Deploy {
     /// Bucket for packages and template [default: rowmill-artifacts-ACCOUNT-REGION, created if missing].
     #[arg(long)]
     artifacts_bucket: Option<String>,
+    #[command(flatten)]
+    stack_args: StackArgs,
     /// Set a parameter of template.yaml. Other parameters keep their values.
     #[arg(long = "parameter", value_name = "NAME=VALUE", value_parser = parse_parameter)]
     parameters: Vec<(String, String)>,
@@ -203,6 +205,7 @@ impl Deploy {
         let template = Template::load(&options.workspace.join("template.yaml")).map_err(DeployError::from)?;
         let mut parameters = self.given(&template)?;
         deploy::check_parameters(&template, &parameters)?;
+        self.stack_args.check().map_err(DeployError::from)?;
         let packages: Vec<String> =
             template.functions().map_err(DeployError::from)?.into_iter().map(|f| f.package).collect();
         // A missing region must be found before the build, which takes minutes.
@@ -210,9 +213,15 @@ impl Deploy {
         let kept = deploy::preflight(&aws, &self.stack_name, &template, &parameters, Progress::Shown).await?;
         let compiler = self.compiler(&mut parameters, &kept);
         let binaries = package::build(&options.workspace, &packages, compiler).await?;
-        let packages = binaries.iter().map(Package::of).collect::<Result<Vec<_>, _>>()?;
-        let (stack_name, artifacts_bucket) = (self.stack_name.as_str(), self.artifacts_bucket.clone());
-        let deployment = Deployment { stack_name, template, packages, parameters, artifacts_bucket };
+        let packages = binaries.iter().map(|binary| Package::of(binary, !aws.is_emulator()));
+        let deployment = Deployment {
+            stack_name: &self.stack_name,
+            template,
+            packages: packages.collect::<Result<Vec<_>, _>>()?,
+            parameters,
+            stack_args: self.stack_args.clone(),
+            artifacts_bucket: self.artifacts_bucket.clone(),
+        };
         let deployed = deploy::deploy(&aws, deployment, Progress::Shown).await?;
         let http_api = deployed.http_api()?;
         self.first_answer(&aws, http_api).await?;

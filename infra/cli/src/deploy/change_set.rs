@@ -9,7 +9,7 @@ use aws_sdk_cloudformation::types::{
 use rowmill_settings::time_bounds::{self, TooShort};
 use uuid::Uuid;
 
-use super::{DeployError, Values, patience};
+use super::{DeployError, StackArgs, Values, patience};
 use crate::aws::{Aws, failed};
 use crate::progress::Progress;
 use crate::template::Template;
@@ -37,6 +37,7 @@ impl<'a> Stack<'a> {
         template: &Template,
         template_url: &str,
         parameters: &Values,
+        stack_args: &StackArgs,
     ) -> Result<bool, DeployError> {
         let existing = self.existing().await?;
         let kept = kept(existing.as_ref());
@@ -49,6 +50,7 @@ impl<'a> Stack<'a> {
         let request = self.aws.cloudformation.create_change_set().stack_name(self.name).change_set_name(&change_set);
         let request = request.change_set_type(kind.clone()).template_url(template_url);
         let request = request.capabilities(Capability::CapabilityIam).capabilities(Capability::CapabilityAutoExpand);
+        let request = request.set_tags(stack_args.tags(existing.as_ref())).set_role_arn(stack_args.role_arn.clone());
         let created = request.set_parameters(Some(parameters)).send().await;
         if let Err(error) = created {
             return Err(match error.code() {
@@ -273,6 +275,51 @@ mod tests {
     use aws_sdk_cloudformation::types::ResourceStatus;
 
     use super::*;
+    use crate::aws::Target;
+    use crate::command::explain;
+    use crate::fake_api::{FakeApi, Reply};
+
+    const STACK: &str = "<DescribeStacksResponse><DescribeStacksResult><Stacks><member><StackName>s</StackName>\
+        <CreationTime>2026-01-01T00:00:00Z</CreationTime><StackStatus>UPDATE_COMPLETE</StackStatus>\
+        <Tags><member><Key>team</Key><Value>a</Value></member></Tags>\
+        </member></Stacks></DescribeStacksResult></DescribeStacksResponse>";
+
+    const DENIED: &str = "<ErrorResponse><Error><Type>Sender</Type><Code>AccessDenied</Code><Message>User: me is not \
+        authorized to perform: cloudformation:CreateChangeSet on resource: s</Message></Error></ErrorResponse>";
+
+    /// The request for a change set of a stack with the tag `team=a`, and the error if the right for it is missing.
+    async fn asked(stack_args: StackArgs) -> (String, String) {
+        let api = FakeApi::serve(|request, _| {
+            let is_read = request.body.starts_with(b"Action=DescribeStacks");
+            if is_read { Reply::text(200, STACK) } else { Reply::text(403, DENIED) }
+        })
+        .await;
+        let aws = Aws::connect(Target::Emulator { endpoint_url: api.url.clone() }).await.unwrap();
+        let (stack, template) = (Stack::new(&aws, "s", Progress::Hidden), Template::parse("Resources: {}").unwrap());
+        let error = stack.apply(&template, "http://t", &Values::new(), &stack_args).await.unwrap_err();
+        (String::from_utf8(api.seen().pop().unwrap().body).unwrap(), explain(&error))
+    }
+
+    #[tokio::test]
+    async fn a_change_set_has_tags_and_role_of_the_command_or_the_tags_of_the_stack() {
+        let (request, _) = asked(StackArgs::default()).await;
+        assert!(request.contains("Tags.member.1.Key=team&Tags.member.1.Value=a"), "{request}");
+        assert!(!request.contains("RoleARN"), "the stack keeps its role: {request}");
+
+        let role_arn = Some("arn:aws:iam::123456789012:role/deploy".to_owned());
+        let (request, _) = asked(StackArgs { tags: vec![("cost".into(), "1".into())], role_arn }).await;
+        assert!(request.contains("Tags.member.1.Key=cost&Tags.member.1.Value=1"), "{request}");
+        assert!(
+            !request.contains("team") && request.contains("RoleARN=arn%3Aaws%3Aiam%3A%3A123456789012%3Arole%2Fdeploy")
+        );
+    }
+
+    #[tokio::test]
+    async fn a_missing_right_is_named() {
+        let (_, error) = asked(StackArgs::default()).await;
+        assert!(error.contains("cannot create the change set"), "{error}");
+        assert!(error.contains("not authorized to perform: cloudformation:CreateChangeSet"), "{error}");
+    }
 
     fn event(status: ResourceStatus, reason: &str) -> StackEvent {
         StackEvent::builder().resource_status(status).resource_status_reason(reason).build()

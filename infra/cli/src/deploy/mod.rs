@@ -8,6 +8,7 @@ mod change_set;
 mod expiry;
 mod preflight;
 mod ready;
+mod stack_args;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -23,6 +24,7 @@ use crate::progress::Progress;
 use crate::template::{Template, TemplateError};
 pub use preflight::preflight;
 pub use ready::first_answer;
+pub use stack_args::{StackArgs, TooManyTags};
 
 /// Longest wait for a change set to be created or executed on AWS. The slowest resources take a few minutes.
 const AWS_LIMIT: Duration = Duration::from_secs(30 * 60);
@@ -41,6 +43,7 @@ pub struct Deployment<'a> {
     pub packages: Vec<Package>,
     /// Parameters to set. The others keep the value of the stack or get the template's default.
     pub parameters: Values,
+    pub stack_args: StackArgs,
     /// Bucket for packages and template, if not the default one.
     pub artifacts_bucket: Option<String>,
 }
@@ -86,6 +89,8 @@ pub enum DeployError {
     #[error(transparent)]
     Times(#[from] TooShort),
     #[error(transparent)]
+    TooManyTags(#[from] TooManyTags),
+    #[error(transparent)]
     NoRegion(#[from] NoRegion),
     /// A call failed after all retries.
     #[error(transparent)]
@@ -120,19 +125,18 @@ pub enum DeployError {
 ///
 /// See [`DeployError`]. After `Failed` everything is rolled back; after `TooSlow` the change goes on.
 pub async fn deploy(aws: &Aws, deployment: Deployment<'_>, progress: Progress) -> Result<Deployed, DeployError> {
-    let Deployment { stack_name, mut template, packages, parameters, artifacts_bucket } = deployment;
+    let Deployment { stack_name, mut template, packages, parameters, stack_args, artifacts_bucket } = deployment;
     check_parameters(&template, &parameters)?;
     let bucket = artifacts::bucket(aws, artifacts_bucket).await?;
-    artifacts::upload_packages(aws, &bucket, &packages, progress).await?;
+    let keys = artifacts::upload_packages(aws, &bucket, packages, progress).await?;
     for function in template.functions()? {
-        let package = packages.iter().find(|package| package.name == function.package);
-        let package = package.ok_or_else(|| TemplateError::NoBinary(function.logical_id.clone()))?;
-        template.set_code(&function.logical_id, &bucket.name, &package.key);
+        let key = keys.get(&function.package).ok_or_else(|| TemplateError::NoBinary(function.logical_id.clone()))?;
+        template.set_code(&function.logical_id, &bucket.name, key);
     }
     let template_url = artifacts::upload_template(aws, &bucket, &template).await?;
 
     let stack = change_set::Stack::new(aws, stack_name, progress);
-    let changed = stack.apply(&template, &template_url, &parameters).await?;
+    let changed = stack.apply(&template, &template_url, &parameters, &stack_args).await?;
     if aws.is_emulator() {
         expiry::enable(aws, stack_name, &template).await?;
     }

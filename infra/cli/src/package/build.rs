@@ -11,7 +11,7 @@ use tokio::process::{ChildStdout, Command};
 use tokio::time::{Instant, MissedTickBehavior, interval_at, timeout};
 
 use super::compile_progress::{CompileProgress, LINE_INTERVAL};
-use super::{Architecture, Binary, Compiler, PackageError};
+use super::{Architecture, Binary, Compiler, PackageError, lambda_image};
 
 /// Longest wait for `cargo tree`. Without an answer the lines show no total.
 const TREE_TIMEOUT: Duration = Duration::from_secs(10);
@@ -29,13 +29,18 @@ pub async fn build(workspace: &Path, packages: &[String], compiler: Compiler) ->
         Compiler::Cargo { release } => build_here(workspace, packages, release).await?,
         Compiler::CargoLambda(architecture) => build_for_lambda(workspace, packages, architecture).await?,
     };
-    packages
-        .iter()
-        .map(|package| match found.get(package) {
-            Some(path) => Ok(Binary { package: package.clone(), path: path.clone() }),
-            None => Err(PackageError::Missing(package.clone())),
-        })
-        .collect()
+    let binary = |package: &String| match found.get(package) {
+        Some(path) => Ok(Binary { package: package.clone(), path: path.clone() }),
+        None => Err(PackageError::Missing(package.clone())),
+    };
+    let binaries = packages.iter().map(binary).collect::<Result<Vec<_>, _>>()?;
+    if let Compiler::CargoLambda(architecture) = compiler {
+        for binary in &binaries {
+            let unfit = |source| PackageError::Unfit { package: binary.package.clone(), source };
+            lambda_image::check(&binary.read()?, architecture).map_err(unfit)?;
+        }
+    }
+    Ok(binaries)
 }
 
 /// Arguments that select the binaries.

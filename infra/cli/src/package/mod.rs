@@ -1,17 +1,19 @@
-//! Function packages for Lambda: compiled by one call of cargo, zipped as `bootstrap`, named by their content.
+//! Function packages for Lambda: compiled by one call of cargo, zipped as `bootstrap`.
 
 mod build;
 mod compile_progress;
+mod lambda_image;
 
 use std::io::{Cursor, Write};
 use std::path::PathBuf;
 use std::process::ExitStatus;
 
-use rowmill_core::model::sha256::sha256_hex;
+use bytes::Bytes;
 use zip::write::SimpleFileOptions;
-use zip::{CompressionMethod, ZipWriter};
+use zip::{CompressionMethod, DateTime, ZipWriter};
 
 pub use build::{build, cargo, forget_outer_cargo};
+use lambda_image::Unfit;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum Architecture {
@@ -67,9 +69,9 @@ pub struct Binary {
 pub struct Package {
     /// The package it is built from.
     pub name: String,
-    /// Key in the artifacts bucket. It contains a hash of the executable: an unchanged function keeps its key.
-    pub key: String,
-    executable: Vec<u8>,
+    /// The zip file for Lambda. It contains one executable file named `bootstrap`. The same executable makes the same
+    /// bytes.
+    pub zip: Bytes,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -88,6 +90,12 @@ pub enum PackageError {
     /// cargo succeeded, but did not report the binary.
     #[error("cargo built no binary `{0}`")]
     Missing(String),
+    #[error("{package} would not start on Lambda: {source}")]
+    Unfit {
+        package: String,
+        #[source]
+        source: Unfit,
+    },
     #[error("cannot read {}", .path.display())]
     Unreadable {
         path: PathBuf,
@@ -97,23 +105,24 @@ pub enum PackageError {
 }
 
 impl Package {
-    /// Reads a built function and derives the key from its content.
-    pub fn of(binary: &Binary) -> Result<Self, PackageError> {
-        let executable = std::fs::read(&binary.path)
-            .map_err(|source| PackageError::Unreadable { path: binary.path.clone(), source })?;
-        let key = format!("functions/{}/{}.zip", binary.package, sha256_hex(&executable));
-        Ok(Self { name: binary.package.clone(), key, executable })
-    }
-
-    /// The zip file for Lambda. It contains one executable file named `bootstrap`.
+    /// Zips a built function.
     ///
     /// `compress` makes an upload over a network faster. For a local stack it only costs time.
-    pub fn zip(&self, compress: bool) -> Vec<u8> {
+    pub fn of(binary: &Binary, compress: bool) -> Result<Self, PackageError> {
+        let executable = binary.read()?;
         let method = if compress { CompressionMethod::Deflated } else { CompressionMethod::Stored };
         let options = SimpleFileOptions::default().compression_method(method).unix_permissions(0o755);
-        let mut zip = ZipWriter::new(Cursor::new(Vec::with_capacity(self.executable.len() + 1024)));
-        let written = zip.start_file("bootstrap", options).and_then(|()| Ok(zip.write_all(&self.executable)?));
-        written.and_then(|()| zip.finish()).expect("writing to memory does not fail").into_inner()
+        let options = options.last_modified_time(DateTime::default());
+        let mut zip = ZipWriter::new(Cursor::new(Vec::with_capacity(executable.len() + 1024)));
+        let written = zip.start_file("bootstrap", options).and_then(|()| Ok(zip.write_all(&executable)?));
+        let zip = written.and_then(|()| zip.finish()).expect("writing to memory does not fail").into_inner();
+        Ok(Self { name: binary.package.clone(), zip: zip.into() })
+    }
+}
+
+impl Binary {
+    fn read(&self) -> Result<Vec<u8>, PackageError> {
+        std::fs::read(&self.path).map_err(|source| PackageError::Unreadable { path: self.path.clone(), source })
     }
 }
 
@@ -123,17 +132,17 @@ mod tests {
 
     use super::*;
 
-    fn package_of(content: &[u8]) -> Package {
+    fn zip_of(content: &[u8], compress: bool) -> Bytes {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("split-job");
         std::fs::write(&path, content).unwrap();
-        Package::of(&Binary { package: "split-job".into(), path }).unwrap()
+        Package::of(&Binary { package: "split-job".into(), path }, compress).unwrap().zip
     }
 
     #[test]
     fn a_package_is_one_executable_bootstrap() {
         for compress in [false, true] {
-            let bytes = package_of(b"\x7fELF...").zip(compress);
+            let bytes = zip_of(b"\x7fELF...", compress);
             let mut zip = zip::ZipArchive::new(Cursor::new(bytes)).unwrap();
             assert_eq!(zip.len(), 1);
             let mut file = zip.by_index(0).unwrap();
@@ -145,10 +154,8 @@ mod tests {
     }
 
     #[test]
-    fn the_same_executable_has_the_same_key_and_zip() {
-        let (one, same, other) = (package_of(b"one"), package_of(b"one"), package_of(b"other"));
-        assert_eq!((&one.key, one.zip(true)), (&same.key, same.zip(true)));
-        assert_ne!(one.key, other.key);
-        assert!(one.key.starts_with("functions/split-job/") && one.key.ends_with(".zip"), "{}", one.key);
+    fn the_same_executable_makes_the_same_zip() {
+        assert_eq!(zip_of(b"one", true), zip_of(b"one", true));
+        assert_ne!(zip_of(b"one", true), zip_of(b"two", true));
     }
 }

@@ -17,7 +17,7 @@ use rowmill_core::model::ids::JobGuid;
 
 use crate::api::{ApiClient, ApiError};
 use crate::aws::{Aws, Target};
-use crate::deploy::{self, DeployError, Deployment};
+use crate::deploy::{self, DeployError, Deployment, StackArgs};
 use crate::gateway::Gateway;
 use crate::package::{self, Compiler, Package, PackageError};
 use crate::progress::Progress;
@@ -182,8 +182,8 @@ impl Stack {
             options.progress.line(format_args!("Building {} functions", to_build.len()));
             let compiler = Compiler::Cargo { release: options.release };
             let built = package::build(&options.workspace, &to_build, compiler).await?;
-            let packages = built.iter().chain(&given).map(Package::of).collect::<Result<Vec<_>, _>>()?;
-            Ok::<_, StackError>(packages)
+            let packages = built.iter().chain(&given).map(|binary| Package::of(binary, false));
+            Ok::<_, StackError>(packages.collect::<Result<Vec<_>, _>>()?)
         };
         let (packages, mut stack) = tokio::try_join!(build, Self::running_or_started(options))?;
         stack.deploy(options, template, packages).await?;
@@ -227,7 +227,14 @@ impl Stack {
             let below = format!("{}{EXECUTE_API}", self.record.endpoint.replacen("http", "ws", 1));
             parameters.entry(LIVE_ENDPOINT.to_owned()).or_insert(below);
         }
-        let deployment = Deployment { stack_name: STACK_NAME, template, packages, parameters, artifacts_bucket: None };
+        let deployment = Deployment {
+            stack_name: STACK_NAME,
+            template,
+            packages,
+            parameters,
+            stack_args: StackArgs::default(),
+            artifacts_bucket: None,
+        };
         let deployed = deploy::deploy(&aws, deployment, options.progress).await?;
         // The emulator serves HTTP APIs by path too. That works without DNS for *.localhost.
         let api_url = |api_id| format!("{}{EXECUTE_API}/{api_id}", self.record.endpoint);
