@@ -2,6 +2,7 @@
 
 mod alarms;
 mod announcements;
+mod deployer;
 mod functions;
 mod http_api;
 mod inbox;

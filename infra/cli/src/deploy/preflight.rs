@@ -9,8 +9,8 @@ use crate::template::Template;
 /// Longest name of a Lambda function.
 const FUNCTION_NAME_MAX: usize = 64;
 
-/// Checks that a stack fits its account. Returns the parameters that a running stack keeps. Needs
-/// `lambda:GetAccountSettings` and `cloudformation:GetTemplateSummary`.
+/// Checks that a stack fits its account. Returns the parameters that a running stack keeps. Rights are not checked:
+/// docs/deploying.md says why.
 ///
 /// # Errors
 ///
