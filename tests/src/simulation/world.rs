@@ -133,7 +133,7 @@ impl World {
             batches: Port::given(Arc::new(SimulatedBatches { hub: hub.clone(), holds: holds.clone() })),
             clock: Port::given(Arc::new(VirtualClock { hub: hub.clone(), skew })),
             entropy: Port::given(Arc::new(SeededEntropy::new(seed))),
-            type_limits: plan.type_limits.clone(),
+            type_limits: Port::given(Arc::new(plan.type_limits.clone())),
             ..Ports::default()
         };
         let simulated =

@@ -52,7 +52,7 @@ impl Doubles {
             batches: Port::given(Arc::new(InlineBatchRunner)),
             clock: Port::given(self.clock.clone()),
             entropy: Port::given(self.entropy.clone()),
-            type_limits: type_limits.clone(),
+            type_limits: Port::given(Arc::new(type_limits.clone())),
             ..Ports::default()
         }
     }

@@ -129,9 +129,9 @@ async fn a_chunk_that_was_sent_before_its_type_had_lanes_does_not_run_beside_the
 
     // The functions start anew with the setting.
     let with_lanes = self::world(TWO_LANES);
-    world.processor.runs.type_limits = JobTypeLimits::parse(TWO_LANES).unwrap();
+    world.processor.runs.type_limits = JobTypeLimits::parse(TWO_LANES).unwrap().into();
     world.processor.ports.chunks = std::sync::Arc::new(rowmill_core::sending::lane_router::LaneRouter {
-        limits: world.processor.runs.type_limits.clone(),
+        limits: JobTypeLimits::clone(&world.processor.runs.type_limits),
         queue: world.chunks.clone(),
         lanes: with_lanes.lanes.clone(),
     });
@@ -156,7 +156,7 @@ async fn a_lane_that_a_type_no_longer_has_is_left() {
     world.validate_csv(csv(2)).await;
     world.split().await;
     let sent = world.lanes.take();
-    world.processor.runs.type_limits = JobTypeLimits::parse(r#"{"validate": {"concurrency": 1}}"#).unwrap();
+    world.processor.runs.type_limits = JobTypeLimits::parse(r#"{"validate": {"concurrency": 1}}"#).unwrap().into();
     for message in sent {
         let expected = if message.lane == Some(1) { ChunkEnd::Rerouted } else { ChunkEnd::Committed(one()) };
         assert_eq!(world.process(&message, false).await, expected, "{message:?}");

@@ -1,43 +1,47 @@
-//! The functions: binaries, processor, traces and logs.
+//! The functions: their folders, their files, and what they read.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
+use std::path::PathBuf;
 
-use serde_json::json;
+use crate::{template, workspace};
 
-use crate::{properties, target, template, workspace};
+/// The folders of the functions, `functions/<flow>/<package>`, by their packages. What functions share is no flow.
+fn folders() -> BTreeMap<String, PathBuf> {
+    let entries = |folder: PathBuf| fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let flows = entries(workspace().join("functions")).filter(|flow| !flow.ends_with("shared"));
+    flows.flat_map(entries).map(|path| (path.file_name().unwrap().to_str().unwrap().to_owned(), path)).collect()
+}
 
 #[test]
-fn every_function_has_its_binary_the_chosen_processor_tracing_and_a_log_retention() {
-    let template = template();
-    let globals = &template.document()["Globals"]["Function"];
-    assert_eq!((&globals["Runtime"], &globals["Handler"]), (&json!("provided.al2023"), &json!("bootstrap")));
-    assert_eq!(
-        (&globals["Tracing"], &globals["Architectures"]),
-        (&json!("Active"), &json!([{ "Ref": "Architecture" }]))
-    );
+fn every_folder_is_a_function_with_the_same_files() {
+    let declared = rowmill_template::functions().map(|function| function.name.to_owned());
+    assert_eq!(folders().into_keys().collect::<BTreeSet<_>>(), declared.into());
+    for (package, folder) in folders() {
+        for file in ["main.rs", "start.rs", "handler.rs", "lib.rs", "declaration.rs"] {
+            assert!(folder.join("src").join(file).is_file(), "{package} has no {file}");
+        }
+        let main = fs::read_to_string(folder.join("src/main.rs")).unwrap();
+        assert!(main.lines().count() <= 10, "{package}: main.rs only calls start");
+    }
+}
 
-    let functions = template.functions().unwrap();
-    let packages: BTreeSet<&str> = functions.iter().map(|function| function.package.as_str()).collect();
-    let folders = folders();
-    assert_eq!(packages, folders.keys().map(String::as_str).collect(), "each folder is a function");
-    for function in &functions {
-        let resource = &template.document()["Resources"][&function.logical_id];
-        let (package, properties_of) = (&function.package, &resource["Properties"]);
-        assert_eq!(resource["Metadata"]["BuildMethod"], "rust-cargolambda", "{package}");
-        assert_eq!(properties_of["CodeUri"], json!(format!("{}/", folder_of(package))));
-        assert_eq!(properties_of["FunctionName"], json!({ "Fn::Sub": format!("${{AWS::StackName}}-{package}") }));
-        let log = properties(&template, target(&properties_of["LoggingConfig"]["LogGroup"]));
-        assert_eq!(log["RetentionInDays"], json!({ "Ref": "LogRetentionDays" }), "{package}");
-        assert_eq!(log["LogGroupName"], json!({ "Fn::Sub": format!("/aws/lambda/${{AWS::StackName}}-{package}") }));
+/// What is read past the declaration is not passed by the template.
+#[test]
+fn settings_are_read_by_the_declaration_only() {
+    for (package, folder) in folders() {
+        for file in fs::read_dir(folder.join("src")).unwrap().map(|entry| entry.unwrap().path()) {
+            let text = if file.is_file() { fs::read_to_string(&file).unwrap() } else { String::new() };
+            let reads = ["from_env()", "env::var", "settings::read", "ROWMILL_"].iter().any(|call| text.contains(call));
+            assert!(!reads, "{package}: {} reads the environment", file.display());
+        }
     }
 }
 
 /// Cargo would not run them.
 #[test]
 fn a_library_that_is_not_tested_has_no_tests() {
-    for function in template().functions().unwrap() {
-        let folder = workspace().join(folder_of(&function.package));
+    for (package, folder) in folders() {
         let manifest = fs::read_to_string(folder.join("Cargo.toml")).unwrap();
         let is_tested = !manifest.split("\n[").any(|part| part.starts_with("lib]") && part.contains("test = false"));
         let mut paths = vec![folder.join("src")];
@@ -48,25 +52,32 @@ fn a_library_that_is_not_tested_has_no_tests() {
             }
             let text = fs::read_to_string(&path).unwrap();
             let has_tests = ["#[test]", "#[tokio::test", "proptest!"].iter().any(|test| text.contains(test));
-            assert!(!has_tests, "{} has tests, and its Cargo.toml `test = false`", path.display());
+            assert!(!has_tests, "{package}: {} has tests, and its Cargo.toml `test = false`", path.display());
         }
     }
 }
 
-/// The folders of the functions, `functions/<flow>/<package>`, by their packages. What functions share is no flow.
-fn folders() -> BTreeMap<String, String> {
-    let names = |folder: &str| {
-        let entries = fs::read_dir(workspace().join(folder)).unwrap_or_else(|error| panic!("{folder}: {error}"));
-        entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect::<Vec<_>>()
-    };
-    let flows = names("functions").into_iter().filter(|flow| flow != "shared");
-    let of_flow = |flow: String| {
-        let folder = format!("functions/{flow}");
-        names(&folder).into_iter().map(move |package| (package.clone(), format!("{folder}/{package}")))
-    };
-    flows.flat_map(of_flow).collect()
+#[test]
+fn every_setting_is_declared_in_one_group_and_is_a_parameter() {
+    let (template, mut declared_in) = (template(), BTreeMap::new());
+    let groups = rowmill_template::functions().into_iter().flat_map(|function| function.settings);
+    for setting in groups.flat_map(|group| (group.settings)()) {
+        let group = *declared_in.entry(setting.parameter).or_insert(setting.group);
+        assert_eq!(group, setting.group, "{} has two homes", setting.parameter);
+        assert!(template.has_parameter(setting.parameter), "{} is no parameter", setting.parameter);
+    }
 }
 
-pub fn folder_of(package: &str) -> String {
-    folders().remove(package).unwrap_or_else(|| panic!("no folder of {package} below functions"))
+/// A message of a priority must find what one of normal priority finds.
+#[test]
+fn what_uses_a_queue_of_normal_jobs_uses_those_of_the_priorities_alike() {
+    for function in rowmill_template::functions() {
+        for right in function.uses {
+            let uses = |queue| right.resources.contains(&queue);
+            use rowmill_settings::{ITEMS_HIGH_QUEUE, ITEMS_LOW_QUEUE, ITEMS_QUEUE, JOBS_HIGH_QUEUE, JOBS_QUEUE};
+            assert_eq!(uses(JOBS_QUEUE), uses(JOBS_HIGH_QUEUE), "{} of {}", right.sid, function.name);
+            let chunks = [ITEMS_QUEUE, ITEMS_HIGH_QUEUE, ITEMS_LOW_QUEUE].map(uses);
+            assert!(chunks == [true; 3] || chunks == [false; 3], "{} of {}", right.sid, function.name);
+        }
+    }
 }

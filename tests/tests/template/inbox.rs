@@ -46,17 +46,3 @@ fn a_dropped_file_waits_for_a_slot_until_it_expires() {
     let waits: u64 = (1..=deliveries).map(|count| (count * FIRST_DELAY_SECONDS).min(LONGEST_DELAY_SECONDS)).sum();
     assert!(waits > default_of(&template, "UploadRetentionDays") * DAY_SECONDS, "{waits} s");
 }
-
-#[test]
-fn every_function_that_reads_uploads_can_read_the_inbox() {
-    let template = template();
-    for (name, role) in template.resources_of("AWS::IAM::Role") {
-        let statements = role["Properties"]["Policies"][0]["PolicyDocument"]["Statement"].as_array().unwrap();
-        let reads = |prefix: &str| {
-            let reads = |statement: &&Value| statement["Action"] == json!(["s3:GetObject"]);
-            let path = format!("${{Bucket.Arn}}/{prefix}/*");
-            statements.iter().filter(reads).any(|statement| statement["Resource"].to_string().contains(&path))
-        };
-        assert!(reads("inbox") || !reads("uploads"), "{name}");
-    }
-}

@@ -1,4 +1,4 @@
-//! The roles of the functions. `permission_list` compares them with the documented permissions.
+//! The roles of the functions, and what the tests have used of them.
 
 use std::collections::BTreeSet;
 
@@ -6,69 +6,56 @@ use serde_json::{Value, json};
 
 use crate::{properties, target, template};
 
-/// A resource of a statement as text: `Bucket/uploads/*` for `!Sub ${Bucket.Arn}/uploads/*`, and the last part of an
-/// ARN.
-pub(crate) fn resource_text(resource: &Value) -> String {
-    match resource["Fn::Sub"].as_str() {
-        Some(text) => {
-            let names = text.replace(".Arn}", "").replace("AWS::", "").replace("${", "").replace('}', "");
-            names.rsplit(':').next().unwrap_or_default().to_owned()
-        }
-        None if let Some([_, named, made]) = resource["Fn::If"].as_array().map(Vec::as_slice) => {
-            format!("{} or {}", target(named), target(made))
-        }
-        None if resource == "*" => "*".to_owned(),
-        None if resource["Fn::Split"].is_array() => target(&resource["Fn::Split"][1]).to_owned(),
-        None => target(resource).to_owned(),
-    }
-}
-
-pub(crate) fn list(value: &Value) -> Vec<&Value> {
-    value.as_array().map_or_else(|| vec![value], |values| values.iter().collect())
-}
+/// Names the file in which `infra/local/launcher.py` has recorded what functions used, if the roles are to be checked
+/// against it.
+const RECORDED: &str = "ROWMILL_RECORDED_PERMISSIONS";
 
 /// Every statement of a role, including the conditional ones.
-pub(crate) fn statements(role: &Value) -> Vec<&Value> {
-    assert_eq!(role["ManagedPolicyArns"], Value::Null, "managed policies grant on every resource");
-    let statements =
-        list(&role["Policies"]).into_iter().flat_map(|policy| list(&policy["PolicyDocument"]["Statement"]));
-    statements.map(|statement| statement.get("Fn::If").map_or(statement, |branches| &branches[1])).collect()
-}
-
-/// (action, resource) of every statement of a role, including the conditional statements.
-pub(crate) fn granted(role: &Value) -> BTreeSet<(String, String)> {
-    let mut granted = BTreeSet::new();
-    for statement in statements(role) {
-        assert_eq!(statement["Effect"], "Allow");
-        for action in list(&statement["Action"]) {
-            for resource in list(&statement["Resource"]) {
-                granted.insert((action.as_str().unwrap().to_owned(), resource_text(resource)));
-            }
-        }
-    }
-    granted
+fn statements(role: &Value) -> impl Iterator<Item = &Value> {
+    let statements = role["Policies"][0]["PolicyDocument"]["Statement"].as_array().unwrap().iter();
+    statements.map(|statement| statement.get("Fn::If").map_or(statement, |branches| &branches[1]))
 }
 
 #[test]
-fn the_key_is_used_only_if_it_is_set() {
+fn no_statement_has_a_wildcard_action_and_no_managed_policy_grants_more() {
     let template = template();
     for (name, role) in template.resources_of("AWS::IAM::Role") {
-        let statements = role["Properties"]["Policies"][0]["PolicyDocument"]["Statement"].as_array().unwrap();
-        let of_key: Vec<&Value> =
-            statements.iter().filter(|statement| statement.to_string().contains("kms:")).collect();
-        let [statement] = &of_key[..] else { panic!("{name}: {of_key:?}") };
-        let branches = &statement["Fn::If"];
-        assert_eq!((&branches[0], &branches[2]), (&json!("HasKmsKey"), &json!({ "Ref": "AWS::NoValue" })), "{name}");
-        assert_eq!(branches[1]["Resource"], json!({ "Ref": "KmsKeyArn" }), "{name}");
+        let role = &role["Properties"];
+        assert_eq!(role["ManagedPolicyArns"], Value::Null, "{name}: managed policies grant on every resource");
+        for statement in statements(role) {
+            assert!(!statement["Action"].to_string().contains('*'), "{name}: {statement}");
+            assert!(statement["Resource"] != "*" || statement["Sid"] == "Trace", "{name}: {statement}");
+        }
     }
 }
 
+/// What a function may do by a declared statement, by the position of the resource in it.
+fn used_by(record: &str) -> BTreeSet<(&'static str, String, &'static str)> {
+    let permission = |line: &str| {
+        let [role, sid, action, position] = line.split(' ').collect::<Vec<_>>()[..] else { panic!("{line}") };
+        let functions = rowmill_template::functions().into_iter();
+        let mut of_role = functions.filter(|function| format!("{}Role", rowmill_template::stem(function.name)) == role);
+        let function = of_role.next().unwrap_or_else(|| panic!("no function has {role}"));
+        let statement = rowmill_template::statements(function).into_iter().find(|statement| statement.sid == sid)?;
+        let action = statement.actions.iter().find(|declared| **declared == action).expect("a declared action");
+        // A parameter may be several resources, but is one in the template.
+        let position: usize = position.parse().expect("a number");
+        let resource = statement.names.get(position).unwrap_or(&statement.names[0]).clone();
+        Some((function.name, resource, *action))
+    };
+    record.lines().filter_map(permission).collect()
+}
+
+/// A permission that nothing shows to be needed is declared as `unseen`, with its reason.
 #[test]
-fn no_two_functions_share_a_role() {
-    let template = template();
-    let roles: Vec<&str> =
-        template.resources_of("AWS::Serverless::Function").map(|(_, f)| target(&f["Properties"]["Role"])).collect();
-    assert_eq!(roles.iter().collect::<BTreeSet<_>>().len(), roles.len());
+fn every_permission_was_used_by_a_test_or_is_declared_with_its_reason() {
+    let Some(record) = std::env::var_os(RECORDED) else { return };
+    let (declared, unseen) = (rowmill_template::used(), rowmill_template::unseen());
+    // What a run does not always need, such as closing a connection that a busy machine starves, is declared so.
+    let used = &used_by(&std::fs::read_to_string(record).unwrap()) - &unseen;
+    let (unused, undeclared) = (&declared - &used, &used - &declared);
+    assert!(unused.is_empty(), "no test used {unused:#?}");
+    assert!(undeclared.is_empty(), "not declared: {undeclared:#?}");
 }
 
 /// The statement of `process-items` that depends on this condition.
@@ -83,24 +70,38 @@ fn statement_if(condition: &str) -> Value {
 }
 
 #[test]
-fn process_items_may_invoke_the_configured_functions_only() {
+fn process_items_may_invoke_the_configured_functions_and_read_the_webhook_secret_only() {
     let those = json!({ "Fn::Split": [",", { "Ref": "InvokeTargetArns" }] });
     assert_eq!(statement_if("HasInvokeTargets")["Resource"], those, "the configured functions only");
-    assert_eq!(template().document()["Parameters"]["InvokeTargetArns"]["Default"], "");
-}
-
-#[test]
-fn process_items_may_read_the_webhook_secret_only_and_only_with_targets() {
-    let template = template();
     let made = json!({ "Fn::GetAtt": ["WebhookSecret", "Id"] });
     let that = json!({ "Fn::If": ["NamesWebhookSecret", { "Ref": "WebhookSecretArn" }, made] });
     assert_eq!(statement_if("HasJobTargets")["Resource"], that);
-    let is_set = |parameter: &str| json!({ "Fn::Not": [{ "Fn::Equals": [{ "Ref": parameter }, ""] }] });
-    let conditions = &template.document()["Conditions"];
-    assert_eq!(conditions["HasJobTargets"], is_set("JobTargets"));
-    assert_eq!(conditions["NamesWebhookSecret"], is_set("WebhookSecretArn"));
     let no_name = json!({ "Fn::Not": [{ "Condition": "NamesWebhookSecret" }] });
     let makes = json!({ "Fn::And": [{ "Condition": "HasJobTargets" }, no_name] });
-    assert_eq!(conditions["MakesWebhookSecret"], makes, "a stack without targets pays for no secret");
-    assert_eq!(template.document()["Resources"]["WebhookSecret"]["Condition"], "MakesWebhookSecret");
+    let document = template().document().clone();
+    assert_eq!(document["Conditions"]["MakesWebhookSecret"], makes, "a stack without targets pays for no secret");
+}
+
+#[test]
+fn every_function_that_reads_uploads_can_read_the_inbox() {
+    let template = template();
+    for (name, role) in template.resources_of("AWS::IAM::Role") {
+        let reads = |prefix: &str| {
+            let path = format!("${{Bucket.Arn}}/{prefix}/*");
+            let mut reading = statements(&role["Properties"]).filter(|s| s["Action"] == json!(["s3:GetObject"]));
+            reading.any(|statement| statement["Resource"].to_string().contains(&path))
+        };
+        assert!(reads("inbox") || !reads("uploads"), "{name}");
+    }
+}
+
+/// The queues that a function may send to.
+pub fn sends_to<'a>(template: &'a rowmill::template::Template, function: &str) -> Vec<&'a str> {
+    let role = properties(template, target(&properties(template, function)["Role"]));
+    let sending = statements(role).filter(|statement| statement["Action"].to_string().contains("sqs:SendMessage"));
+    let resources = sending.flat_map(|statement| match &statement["Resource"] {
+        Value::Array(resources) => resources.iter().collect(),
+        one => vec![one],
+    });
+    resources.map(target).collect()
 }

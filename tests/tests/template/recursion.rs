@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use rowmill::template::Template;
 use serde_json::{Value, json};
 
-use crate::permissions::granted;
+use crate::permissions::sends_to;
 use crate::{event_sources, properties, target, template};
 
 /// The functions that each reader of a queue can invoke: through the queues it may send to, and through their
@@ -14,18 +14,16 @@ use crate::{event_sources, properties, target, template};
 fn wakes(template: &Template) -> BTreeMap<String, BTreeSet<String>> {
     let sources = event_sources(template);
     let reader =
-        |queue: &str| sources.iter().find(|source| source.queue == queue).map(|source| source.function.to_owned());
+        |queue: &str| sources.iter().find(|(read, ..)| *read == queue).map(|(_, function, _)| (*function).to_owned());
     let dead_letters_of = |queue: &str| {
         let redrive = &properties(template, queue)["RedrivePolicy"];
         (!redrive.is_null()).then(|| target(&redrive["deadLetterTargetArn"]))
     };
     let woken_by = |function: &str| -> BTreeSet<String> {
-        let permissions = granted(properties(template, target(&properties(template, function)["Role"])));
-        let queues = permissions.into_iter().filter(|(action, _)| action == "sqs:SendMessage").map(|(_, queue)| queue);
-        let both = queues.flat_map(|queue| [reader(&queue), dead_letters_of(&queue).and_then(reader)]);
-        both.flatten().collect()
+        let queues = sends_to(template, function).into_iter();
+        queues.flat_map(|queue| [reader(queue), dead_letters_of(queue).and_then(reader)]).flatten().collect()
     };
-    let readers: BTreeSet<&str> = sources.iter().map(|source| source.function).collect();
+    let readers: BTreeSet<&str> = sources.iter().map(|(_, function, _)| *function).collect();
     readers.into_iter().map(|function| (function.to_owned(), woken_by(function))).collect()
 }
 

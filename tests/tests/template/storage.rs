@@ -31,50 +31,6 @@ fn objects_are_kept_for_their_retention_plus_the_longest_deadline_plus_a_day() {
 }
 
 #[test]
-fn tables_are_on_demand_with_expiry_point_in_time_recovery_and_a_stream() {
-    let template = template();
-    let tables: Vec<_> = template.resources_of("AWS::DynamoDB::Table").collect();
-    assert_eq!(tables.len(), 5);
-    for (name, table) in tables {
-        let table = &table["Properties"];
-        assert_eq!(table["BillingMode"], "PAY_PER_REQUEST", "{name}");
-        assert_eq!(
-            table["TimeToLiveSpecification"],
-            json!({ "AttributeName": "expiresAt", "Enabled": true }),
-            "{name}"
-        );
-        assert_eq!(table["PointInTimeRecoverySpecification"], json!({ "PointInTimeRecoveryEnabled": true }), "{name}");
-        assert_eq!(table["StreamSpecification"], json!({ "StreamViewType": "NEW_AND_OLD_IMAGES" }), "{name}");
-    }
-}
-
-/// `!If [HasKmsKey, with, without]`.
-fn by_key(with: Value, without: Value) -> Value {
-    json!({ "Fn::If": ["HasKmsKey", with, without] })
-}
-
-#[test]
-fn everything_that_is_stored_is_encrypted_with_the_key_of_the_parameter_if_it_is_set() {
-    let template = template();
-    let no_value = || json!({ "Ref": "AWS::NoValue" });
-    let key = by_key(json!({ "Ref": "KmsKeyArn" }), no_value());
-    for (name, table) in template.resources_of("AWS::DynamoDB::Table") {
-        let encryption = &table["Properties"]["SSESpecification"];
-        assert_eq!(encryption["SSEEnabled"], by_key(json!(true), json!(false)), "{name}");
-        assert_eq!(encryption["SSEType"], by_key(json!("KMS"), no_value()), "{name}");
-        assert_eq!(encryption["KMSMasterKeyId"], key, "{name}");
-    }
-    for (name, queue) in template.resources_of("AWS::SQS::Queue") {
-        assert_eq!(queue["Properties"]["SqsManagedSseEnabled"], by_key(json!(false), json!(true)), "{name}");
-        assert_eq!(queue["Properties"]["KmsMasterKeyId"], key, "{name}");
-    }
-    for (name, log) in template.resources_of("AWS::Logs::LogGroup") {
-        assert_eq!(log["Properties"]["KmsKeyId"], key, "{name}");
-    }
-    assert_eq!(template.document()["Globals"]["Function"]["KmsKeyArn"], key);
-}
-
-#[test]
 fn the_bucket_is_private_encrypted_and_refuses_plain_http() {
     let template = template();
     let bucket = properties(&template, "Bucket");

@@ -5,11 +5,9 @@
 //! them and their results to responses, [`mod@start`] builds the use cases.
 
 pub mod cancel;
+pub mod declaration;
 pub mod error;
 pub mod handler;
 pub mod pause;
 pub mod retune;
 pub mod start;
-
-/// The function's name, in the template and in the table of routes.
-pub const NAME: &str = "cancel-job";

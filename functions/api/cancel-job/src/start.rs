@@ -4,24 +4,25 @@ use rowmill_aws::host::serve;
 use rowmill_core::model::owner_priorities::OwnerPriorities;
 use rowmill_core::ports::BoxError;
 use rowmill_core::wiring::{Missing, Ports};
-use rowmill_settings::{Deadlines, JobRetention, OwnerPrioritySettings, SettingsGroup};
+use rowmill_settings::{Deadlines, JobRetention, OwnerPrioritySettings};
 
-use crate::NAME;
 use crate::cancel::Canceller;
+use crate::declaration::FUNCTION;
 use crate::handler::{self, UseCases};
 use crate::pause::Pauser;
 use crate::retune::Retuner;
 
 pub async fn start() -> Result<(), BoxError> {
-    let ports = rowmill_aws::start(NAME).await?.ports;
-    let jobs = JobRetention::from_env()?;
-    let priorities = OwnerPrioritySettings::from_env()?.priorities()?;
+    let runtime = rowmill_aws::start(&FUNCTION).await?;
+    let ports = &runtime.ports;
+    let jobs = runtime.settings::<JobRetention>()?;
+    let priorities = runtime.settings::<OwnerPrioritySettings>()?.priorities()?;
     let use_cases = UseCases {
-        canceller: Canceller::new(&ports, jobs)?,
-        pauser: Pauser::new(&ports)?,
-        retuner: Retuner::new(&ports, Deadlines::from_env()?, jobs, priorities)?,
+        canceller: Canceller::new(ports, jobs)?,
+        pauser: Pauser::new(ports)?,
+        retuner: Retuner::new(ports, runtime.settings::<Deadlines>()?, jobs, priorities)?,
     };
-    serve::api(NAME, &ports, use_cases, handler::handle).await
+    serve::api(&runtime, use_cases, handler::handle).await
 }
 
 impl Canceller {

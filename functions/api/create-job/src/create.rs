@@ -53,7 +53,7 @@ pub struct Creator {
     /// Generates the names of jobs.
     pub entropy: Arc<dyn Entropy>,
     pub limits: CreateLimits,
-    pub type_limits: JobTypeLimits,
+    pub type_limits: Arc<JobTypeLimits>,
     pub owner_priorities: OwnerPriorities,
 }
 

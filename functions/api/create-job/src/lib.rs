@@ -9,6 +9,7 @@
 
 pub mod chunk_size;
 pub mod create;
+pub mod declaration;
 pub mod dedupe;
 pub mod error;
 pub mod estimate;
@@ -21,6 +22,3 @@ pub mod request;
 pub mod source;
 pub mod start;
 pub mod tallies_ahead;
-
-/// The function's name, in the template and in the table of routes.
-pub const NAME: &str = "create-job";

@@ -1,31 +1,33 @@
 //! Start-up: builds the use case once, then serves requests.
 
+use rowmill_aws::Runtime;
 use rowmill_aws::host::serve;
 use rowmill_core::job_types::JobTypes;
 use rowmill_core::model::owner_priorities::OwnerPriorities;
 use rowmill_core::ports::BoxError;
 use rowmill_core::wiring::{Missing, Ports};
-use rowmill_settings::{JobTargets, OwnerPrioritySettings, SettingsGroup};
+use rowmill_settings::{JobTargets, OwnerPrioritySettings};
 use rowmill_targets::Targets;
 
 use crate::create::Creator;
+use crate::declaration::FUNCTION;
+use crate::handler;
 use crate::limits::CreateLimits;
-use crate::{NAME, handler};
 
 /// Runs `create-job` with these job types, see [`creator`]. A binary with its own job types passes them here.
 pub async fn start(job_types: JobTypes) -> Result<(), BoxError> {
-    let ports = rowmill_aws::start(NAME).await?.ports;
-    let creator = creator(&ports, job_types)?;
-    serve::api(NAME, &ports, creator, handler::handle).await
+    let runtime = rowmill_aws::start(&FUNCTION).await?;
+    let creator = creator(&runtime, job_types)?;
+    serve::api(&runtime, creator, handler::handle).await
 }
 
 /// Builds the use case with the settings of the environment, for these job types and those of [`JobTargets`].
-pub fn creator(ports: &Ports, job_types: JobTypes) -> Result<Creator, BoxError> {
-    let targets = Targets::parse(&JobTargets::from_env()?.json, &job_types.names())?;
+pub fn creator(runtime: &Runtime, job_types: JobTypes) -> Result<Creator, BoxError> {
+    let targets = Targets::parse(&runtime.settings::<JobTargets>()?.json, &job_types.names())?;
     let job_types = job_types.with(targets.types());
-    ports.type_limits.check_known(&job_types.names())?;
-    let owner_priorities = OwnerPrioritySettings::from_env()?.priorities()?;
-    Ok(Creator::new(ports, job_types, CreateLimits::from_env()?, owner_priorities)?)
+    runtime.ports.type_limits.get()?.check_known(&job_types.names())?;
+    let owner_priorities = runtime.settings::<OwnerPrioritySettings>()?.priorities()?;
+    Ok(Creator::new(&runtime.ports, job_types, runtime.settings::<CreateLimits>()?, owner_priorities)?)
 }
 
 impl Creator {
@@ -46,7 +48,7 @@ impl Creator {
             clock: ports.clock.get()?,
             entropy: ports.entropy.get()?,
             limits,
-            type_limits: ports.type_limits.clone(),
+            type_limits: ports.type_limits.get()?,
             owner_priorities,
         })
     }

@@ -7,11 +7,9 @@
 //! [`JobReader`]: rowmill_api::job::JobReader
 //! [`Auditor`]: rowmill_core::items::audit::Auditor
 
+pub mod declaration;
 pub mod handler;
 pub mod items;
 pub mod limits;
 pub mod results;
 pub mod start;
-
-/// The function's name, in the template and in the table of routes.
-pub const NAME: &str = "job-status";

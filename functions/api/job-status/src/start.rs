@@ -5,18 +5,19 @@ use rowmill_aws::host::serve;
 use rowmill_core::items::audit::Auditor;
 use rowmill_core::ports::BoxError;
 use rowmill_core::wiring::{Missing, Ports};
-use rowmill_settings::{Links, SettingsGroup};
+use rowmill_settings::Links;
 
-use crate::NAME;
+use crate::declaration::FUNCTION;
 use crate::handler::{self, JobPages};
 use crate::items::ItemPages;
 use crate::limits::{AUDIT_LIMITS, ITEMS_PAGE_MAX, JOBS_PAGE_MAX};
 use crate::results::JobResults;
 
 pub async fn start() -> Result<(), BoxError> {
-    let ports = rowmill_aws::start(NAME).await?.ports;
-    let pages = JobPages::new(&ports, Links::from_env()?)?;
-    serve::api(NAME, &ports, pages, handler::handle).await
+    let runtime = rowmill_aws::start(&FUNCTION).await?;
+    let ports = &runtime.ports;
+    let pages = JobPages::new(ports, runtime.settings::<Links>()?)?;
+    serve::api(&runtime, pages, handler::handle).await
 }
 
 impl JobPages {

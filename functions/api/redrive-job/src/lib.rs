@@ -5,10 +5,8 @@
 //! has the limits, [`mod@start`] builds the use case.
 
 pub mod corrected;
+pub mod declaration;
 pub mod handler;
 pub mod limits;
 pub mod redrive;
 pub mod start;
-
-/// The function's name, in the template and in the table of routes.
-pub const NAME: &str = "redrive-job";

@@ -44,7 +44,7 @@ pub struct Redriver {
     /// Generates the names of attempts.
     pub entropy: Arc<dyn Entropy>,
     pub limits: RedriveLimits,
-    pub type_limits: JobTypeLimits,
+    pub type_limits: Arc<JobTypeLimits>,
 }
 
 /// Why no attempt was started. The texts are the problem details that the client reads.

@@ -5,6 +5,7 @@
 //! case and its result to the response, [`limits`] has the limits, [`mod@start`] builds the use case.
 
 mod announced;
+pub mod declaration;
 pub mod error;
 pub mod handler;
 pub mod limits;
@@ -12,6 +13,3 @@ pub mod request;
 pub mod start;
 pub mod unfinished;
 pub mod upload;
-
-/// The function's name, in the template and in the table of routes.
-pub const NAME: &str = "upload";

@@ -3,17 +3,17 @@
 use rowmill_aws::host::serve;
 use rowmill_core::ports::BoxError;
 use rowmill_core::wiring::{Missing, Ports};
-use rowmill_settings::SettingsGroup;
 
-use crate::NAME;
+use crate::declaration::FUNCTION;
 use crate::handler;
 use crate::limits::UploadLimits;
 use crate::upload::Uploads;
 
 pub async fn start() -> Result<(), BoxError> {
-    let ports = rowmill_aws::start(NAME).await?.ports;
-    let uploads = Uploads::new(&ports, UploadLimits::from_env()?)?;
-    serve::api(NAME, &ports, uploads, handler::handle).await
+    let runtime = rowmill_aws::start(&FUNCTION).await?;
+    let ports = &runtime.ports;
+    let uploads = Uploads::new(ports, runtime.settings::<UploadLimits>()?)?;
+    serve::api(&runtime, uploads, handler::handle).await
 }
 
 impl Uploads {

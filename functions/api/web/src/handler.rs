@@ -112,7 +112,7 @@ mod tests {
         };
         let web = Web { policy: Origins::of(["https://bucket.example/x"]).policy(), config };
         let access = Access { issuer: "https://issuer.example".to_owned(), ..Access::default() };
-        let api = Api { function: crate::NAME, access, guard: None };
+        let api = Api { function: crate::declaration::FUNCTION.name, access, guard: None };
         let proxy = path.strip_prefix("/assets/").map(|proxy| serde_json::json!({ "proxy": proxy }));
         let headers: serde_json::Map<_, _> =
             headers.iter().map(|(name, value)| ((*name).to_owned(), (*value).into())).collect();

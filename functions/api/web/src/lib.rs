@@ -6,11 +6,9 @@
 //! maps the requests to these, [`limits`] has the settings, [`mod@start`] builds what it answers with.
 
 pub mod config;
+pub mod declaration;
 pub mod files;
 pub mod handler;
 pub mod limits;
 pub mod policy;
 pub mod start;
-
-/// The function's name, in the template and in the table of routes.
-pub const NAME: &str = "web";

@@ -11,17 +11,18 @@ use rowmill_settings::{FileLimits, JobTargets, SettingsGroup};
 use rowmill_targets::Targets;
 use upload::limits::UploadLimits;
 
-use crate::NAME;
 use crate::config::sign_in;
+use crate::declaration::FUNCTION;
 use crate::handler::{self, Web};
 use crate::limits::PageSettings;
 use crate::policy::{Origins, origin};
 
 /// Runs `web` for these job types and those of [`JobTargets`]. A binary with its own job types passes them here.
 pub async fn start(job_types: JobTypes) -> Result<(), BoxError> {
-    let ports = rowmill_aws::start(NAME).await?.ports;
-    let (access, page) = (Access::from_env()?, PageSettings::from_env()?);
-    let targets = Targets::parse(&JobTargets::from_env()?.json, &job_types.names())?;
+    let runtime = rowmill_aws::start(&FUNCTION).await?;
+    let ports = &runtime.ports;
+    let (access, page) = (runtime.settings::<Access>()?, runtime.settings::<PageSettings>()?);
+    let targets = Targets::parse(&runtime.settings::<JobTargets>()?.json, &job_types.names())?;
     let job_types = job_types.with(targets.types());
     let bucket_origin = bucket_origin(&*ports.transfers.get()?).await?;
     let live_url = rowmill_settings::LIVE_URL.read().ok();
@@ -33,13 +34,13 @@ pub async fn start(job_types: JobTypes) -> Result<(), BoxError> {
         bucket_origin,
         limits: ClientLimits {
             direct_max_bytes: UploadLimits::defaults().direct_max_bytes,
-            upload_max_bytes: FileLimits::from_env()?.max_bytes,
+            upload_max_bytes: runtime.settings::<FileLimits>()?.max_bytes,
         },
         job_types: job_types.names().into_iter().map(str::to_owned).collect(),
         job_types_without_file: job_types.names_without_file().into_iter().map(str::to_owned).collect(),
     };
     let web = Web { config, policy: origins.policy() };
-    serve::api(NAME, &ports, web, handler::handle).await
+    serve::api(&runtime, web, handler::handle).await
 }
 
 /// The origin of presigned links: that of one which is signed here and never used. It needs no permission.

@@ -5,6 +5,7 @@
 //! result to the response, [`mod@start`] builds the use case.
 
 pub mod announce;
+pub mod declaration;
 pub mod handler;
 pub mod start;
 

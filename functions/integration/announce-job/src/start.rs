@@ -4,12 +4,12 @@ use rowmill_aws::host::serve;
 use rowmill_core::ports::BoxError;
 
 use crate::announce::Announcer;
+use crate::declaration::FUNCTION;
 use crate::handler;
 
-const NAME: &str = "announce-job";
-
 pub async fn start() -> Result<(), BoxError> {
-    let ports = rowmill_aws::start(NAME).await?.ports;
+    let runtime = rowmill_aws::start(&FUNCTION).await?;
+    let ports = &runtime.ports;
     let announcer = Announcer { events: ports.events.get()? };
-    serve::stream(NAME, announcer, handler::handle).await
+    serve::stream(&runtime, announcer, handler::handle).await
 }

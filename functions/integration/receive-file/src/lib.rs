@@ -4,6 +4,7 @@
 //! that an object's metadata or its sidecar asks for, [`receive`] is the use case, [`handler`] maps the queue's event
 //! to it and its result to the response, [`limits`] has the settings, [`mod@start`] builds the use case.
 
+pub mod declaration;
 pub mod handler;
 pub mod limits;
 pub mod notes;

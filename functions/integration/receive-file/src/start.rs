@@ -5,23 +5,22 @@ use rowmill_core::callers::blocked::BlockCheck;
 use rowmill_core::job_types::JobTypes;
 use rowmill_core::model::ids::Owner;
 use rowmill_core::ports::BoxError;
-use rowmill_settings::SettingsGroup;
 
+use crate::declaration::FUNCTION;
 use crate::handler::{self, Inbox};
 use crate::limits::{FileLimits, InboxSettings};
 use crate::receive::Receiver;
 
-const NAME: &str = "receive-file";
-
 /// Runs `receive-file` with these job types. A binary with its own job types passes them here.
 pub async fn start(job_types: JobTypes) -> Result<(), BoxError> {
-    let ports = rowmill_aws::start(NAME).await?.ports;
+    let runtime = rowmill_aws::start(&FUNCTION).await?;
+    let ports = &runtime.ports;
     let receiver = Receiver {
-        creator: create_job::start::creator(&ports, job_types)?,
+        creator: create_job::start::creator(&runtime, job_types)?,
         blocked: BlockCheck::new(ports.blocks.get()?, ports.clock.get()?),
-        limits: FileLimits::from_env()?,
-        default_owner: Owner(InboxSettings::from_env()?.owner),
+        limits: runtime.settings::<FileLimits>()?,
+        default_owner: Owner(runtime.settings::<InboxSettings>()?.owner),
     };
     let (deliveries, bucket) = (ports.inbox_deliveries.get()?, rowmill_settings::BUCKET.read()?);
-    serve::queue(NAME, Inbox { receiver, deliveries, bucket }, handler::handle).await
+    serve::queue(&runtime, Inbox { receiver, deliveries, bucket }, handler::handle).await
 }

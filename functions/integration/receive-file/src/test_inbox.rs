@@ -54,6 +54,7 @@ impl TestInbox {
             splits: Port::given(Arc::new(InMemoryQueue::default())),
             clock: Port::given(clock.clone()),
             entropy: Port::given(Arc::new(CountingEntropy::default())),
+            type_limits: Port::given(Arc::default()),
             ..Ports::default()
         };
         let job_types = JobTypes::of([Arc::new(Validate) as Arc<dyn JobType>]);

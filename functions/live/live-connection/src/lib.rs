@@ -4,6 +4,7 @@
 //! the event to it and its result to the answer, [`mod@start`] builds the use case.
 
 pub mod connect;
+pub mod declaration;
 pub mod handler;
 pub mod start;
 

@@ -2,17 +2,17 @@
 
 use rowmill_aws::host::live_events;
 use rowmill_core::ports::BoxError;
-use rowmill_settings::{ConnectionLimits, SettingsGroup};
+use rowmill_settings::ConnectionLimits;
 
 use crate::connect::Doorkeeper;
+use crate::declaration::FUNCTION;
 use crate::handler;
 
-const NAME: &str = "live-connection";
-
 pub async fn start() -> Result<(), BoxError> {
-    let ports = rowmill_aws::start(NAME).await?.ports;
+    let runtime = rowmill_aws::start(&FUNCTION).await?;
+    let ports = &runtime.ports;
     let (tickets, connections, clock) = (ports.tickets.get()?, ports.connections.get()?, ports.clock.get()?);
-    let per_owner = ConnectionLimits::from_env()?.per_owner;
+    let per_owner = runtime.settings::<ConnectionLimits>()?.per_owner;
     let door = Doorkeeper { tickets, connections, clock, per_owner };
-    live_events::live(NAME, door, handler::handle).await
+    live_events::live(&runtime, door, handler::handle).await
 }

@@ -3,6 +3,7 @@
 //! Behind the route `$default` of the WebSocket API, so that a message that asks for nothing known gets an answer, too.
 //! [`subscribe`] is the use case, [`handler`] maps the event to it, [`mod@start`] builds the use case.
 
+pub mod declaration;
 pub mod handler;
 pub mod start;
 pub mod subscribe;

@@ -4,15 +4,14 @@ use rowmill_api::job::JobReader;
 use rowmill_aws::host::live_events;
 use rowmill_core::ports::BoxError;
 use rowmill_core::sending::live_sender::LiveSender;
-use rowmill_settings::{SettingsGroup, SubscriptionLimits};
+use rowmill_settings::SubscriptionLimits;
 
+use crate::declaration::FUNCTION;
 use crate::handler;
 use crate::subscribe::Subscriber;
 
-const NAME: &str = "live-subscription";
-
 pub async fn start() -> Result<(), BoxError> {
-    let runtime = rowmill_aws::start(NAME).await?;
+    let runtime = rowmill_aws::start(&FUNCTION).await?;
     let ports = &runtime.ports;
     let (connections, clock) = (ports.connections.get()?, ports.clock.get()?);
     let sender = runtime.connection_sender()?;
@@ -22,7 +21,7 @@ pub async fn start() -> Result<(), BoxError> {
         connections,
         subscriptions: ports.subscriptions.get()?,
         clock,
-        per_connection: SubscriptionLimits::from_env()?.per_connection,
+        per_connection: runtime.settings::<SubscriptionLimits>()?.per_connection,
     };
-    live_events::live(NAME, subscriber, handler::handle).await
+    live_events::live(&runtime, subscriber, handler::handle).await
 }

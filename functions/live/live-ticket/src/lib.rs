@@ -4,12 +4,10 @@
 //! [`issue`] is the use case, [`handler`] maps the HTTP request to it and its result to the response, [`mod@start`]
 //! builds the use case.
 
+pub mod declaration;
 pub mod handler;
 pub mod issue;
 pub mod start;
 
 #[cfg(test)]
 mod issue_tests;
-
-/// The function's name, in the template and in the table of routes.
-pub const NAME: &str = "live-ticket";

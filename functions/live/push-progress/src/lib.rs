@@ -4,6 +4,7 @@
 //! use case, [`movement`] says what a change of a row means for the watchers, [`handler`] maps the stream's event to
 //! it, [`limits`] has the limits, [`mod@start`] builds the use case.
 
+pub mod declaration;
 pub mod handler;
 pub mod limits;
 pub mod movement;

@@ -5,17 +5,16 @@ use rowmill_aws::host::serve;
 use rowmill_core::ports::BoxError;
 use rowmill_core::sending::live_sender::LiveSender;
 
+use crate::declaration::FUNCTION;
 use crate::handler;
 use crate::push::Pusher;
 
-const NAME: &str = "push-progress";
-
 pub async fn start() -> Result<(), BoxError> {
-    let runtime = rowmill_aws::start(NAME).await?;
+    let runtime = rowmill_aws::start(&FUNCTION).await?;
     let ports = &runtime.ports;
     let (connections, clock) = (ports.connections.get()?, ports.clock.get()?);
     let reader = JobReader { jobs: ports.jobs.get()?, clock: clock.clone() };
     let sender = LiveSender { connections, sender: runtime.connection_sender()?, clock };
     let pusher = Pusher::new(reader, ports.subscriptions.get()?, sender);
-    serve::stream(NAME, pusher, handler::handle).await
+    serve::stream(&runtime, pusher, handler::handle).await
 }

@@ -6,6 +6,7 @@
 
 pub mod complete;
 pub mod compose;
+pub mod declaration;
 pub mod handler;
 pub mod limits;
 pub mod slot;

@@ -3,19 +3,18 @@
 use rowmill_aws::host::serve;
 use rowmill_core::ports::BoxError;
 use rowmill_core::wiring::{Missing, Ports};
-use rowmill_settings::SettingsGroup;
 
 use crate::complete::Completer;
 use crate::compose::Composer;
+use crate::declaration::FUNCTION;
 use crate::handler;
 use crate::limits::CompleteLimits;
 
-const NAME: &str = "complete-job";
-
 pub async fn start() -> Result<(), BoxError> {
-    let ports = rowmill_aws::start(NAME).await?.ports;
-    let completer = Completer::new(&ports, CompleteLimits::from_env()?)?;
-    serve::queue(NAME, completer, handler::handle).await
+    let runtime = rowmill_aws::start(&FUNCTION).await?;
+    let ports = &runtime.ports;
+    let completer = Completer::new(ports, runtime.settings::<CompleteLimits>()?)?;
+    serve::queue(&runtime, completer, handler::handle).await
 }
 
 impl Completer {

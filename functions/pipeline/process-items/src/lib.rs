@@ -16,6 +16,7 @@
 //! | [`watch`], [`neighbours`] | reads the jobs of these chunks; reads chunks together |
 //! | [`handler`], [`limits`], [`mod@start`] | maps the queue's event to the use case; the limits; builds the use case |
 
+pub mod declaration;
 pub mod end;
 pub mod handler;
 pub mod invocation;

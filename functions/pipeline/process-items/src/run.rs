@@ -26,7 +26,7 @@ pub struct Runs {
     pub prepared: PreparedJobs,
     pub batches: Arc<dyn BatchRunner>,
     pub limits: RunLimits,
-    pub type_limits: JobTypeLimits,
+    pub type_limits: Arc<JobTypeLimits>,
 }
 
 impl Runs {

@@ -11,10 +11,11 @@ use rowmill_core::ports::{BoxError, RecordStore};
 use rowmill_core::progress::JobSteps;
 use rowmill_core::progress::breaker::BreakerSteps;
 use rowmill_core::wiring::{Missing, Port, Ports};
-use rowmill_settings::{JobTargets, SettingsGroup};
+use rowmill_settings::JobTargets;
 use rowmill_targets::signature::WebhookSecrets;
 use rowmill_targets::{Connections, Targets};
 
+use crate::declaration::FUNCTION;
 use crate::handler;
 use crate::lane::LaneHold;
 use crate::limits::RunLimits;
@@ -24,21 +25,19 @@ use crate::process::ChunkProcessor;
 use crate::reports::RunReports;
 use crate::run::Runs;
 
-const NAME: &str = "process-items";
-
 /// Runs `process-items`. `job_types` builds the job types over the records table; those of [`JobTargets`] are added. A
 /// binary with its own job types builds them here.
 pub async fn start(job_types: impl FnOnce(Arc<dyn RecordStore>) -> JobTypes) -> Result<(), BoxError> {
-    let mut runtime = rowmill_aws::start(NAME).await?;
-    let limits = RunLimits::from_env()?;
+    let mut runtime = rowmill_aws::start(&FUNCTION).await?;
+    let limits = runtime.settings::<RunLimits>()?;
     runtime.ports.batches = Port::given(Arc::new(BatchThreads::new(limits.item_timeout)));
     let job_types = with_targets(job_types(runtime.ports.records.get()?), &runtime).await?;
     // create-job refuses to start then. The chunks of the jobs that are there go on.
-    if let Err(error) = runtime.ports.type_limits.check_known(&job_types.names()) {
+    if let Err(error) = runtime.ports.type_limits.get()?.check_known(&job_types.names()) {
         tracing::error!(error = &error as &dyn std::error::Error, "a limit that limits nothing");
     }
-    let processor = ChunkProcessor::new(&runtime.ports, job_types, limits, BreakerLimits::from_env()?)?;
-    serve::queue(NAME, processor, handler::handle).await
+    let processor = ChunkProcessor::new(&runtime.ports, job_types, limits, runtime.settings::<BreakerLimits>()?)?;
+    serve::queue(&runtime, processor, handler::handle).await
 }
 
 impl ChunkProcessor {
@@ -51,7 +50,7 @@ impl ChunkProcessor {
             lane: LaneHold { deliveries: ports.lane_deliveries.get()?, clock: clock.clone() },
             ports: ChunkPorts { jobs, objects, chunks, isolated, clock, entropy },
             committer: JobSteps::of(ports)?.committer,
-            runs: Runs { prepared, batches, limits, type_limits: ports.type_limits.clone() },
+            runs: Runs { prepared, batches, limits, type_limits: ports.type_limits.get()? },
             reports: RunReports::new(BreakerSteps::of(ports, breaker)?),
         })
     }
@@ -59,7 +58,7 @@ impl ChunkProcessor {
 
 /// Adds the job types of [`JobTargets`].
 async fn with_targets(job_types: JobTypes, runtime: &Runtime) -> Result<JobTypes, BoxError> {
-    let targets = Targets::parse(&JobTargets::from_env()?.json, &job_types.names())?;
+    let targets = Targets::parse(&runtime.settings::<JobTargets>()?.json, &job_types.names())?;
     let secrets = if targets.have_webhooks() { Some(webhook_secrets(runtime).await?) } else { None };
     let function = |arn: &str, timeout| runtime.function_target(arn, timeout);
     let types = targets.connected_types(&Connections::new(&function, secrets, runtime.ports.clock.get()?))?;

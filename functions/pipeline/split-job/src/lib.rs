@@ -8,6 +8,7 @@
 pub mod conclude;
 pub mod cut;
 pub mod dataset;
+pub mod declaration;
 pub mod dispatch;
 pub mod handler;
 pub mod limits;

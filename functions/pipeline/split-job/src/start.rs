@@ -5,18 +5,17 @@ use rowmill_core::ports::BoxError;
 use rowmill_core::progress::JobSteps;
 use rowmill_core::progress::commit::resend::ChunkResender;
 use rowmill_core::wiring::{Missing, Ports};
-use rowmill_settings::SettingsGroup;
 
+use crate::declaration::FUNCTION;
 use crate::handler;
 use crate::limits::SplitLimits;
 use crate::split::Splitter;
 
-const NAME: &str = "split-job";
-
 pub async fn start() -> Result<(), BoxError> {
-    let ports = rowmill_aws::start(NAME).await?.ports;
-    let splitter = Splitter::new(&ports, SplitLimits::from_env()?)?;
-    serve::queue(NAME, splitter, handler::handle).await
+    let runtime = rowmill_aws::start(&FUNCTION).await?;
+    let ports = &runtime.ports;
+    let splitter = Splitter::new(ports, runtime.settings::<SplitLimits>()?)?;
+    serve::queue(&runtime, splitter, handler::handle).await
 }
 
 impl Splitter {

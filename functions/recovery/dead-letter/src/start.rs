@@ -4,18 +4,17 @@ use rowmill_aws::host::serve;
 use rowmill_core::ports::BoxError;
 use rowmill_core::progress::JobSteps;
 use rowmill_core::wiring::{Missing, Ports};
-use rowmill_settings::SettingsGroup;
 
+use crate::declaration::FUNCTION;
 use crate::handler;
 use crate::limits::DeadLetterLimits;
 use crate::settle::DeadLetters;
 
-const NAME: &str = "dead-letter";
-
 pub async fn start() -> Result<(), BoxError> {
-    let ports = rowmill_aws::start(NAME).await?.ports;
-    let dead_letters = DeadLetters::new(&ports, DeadLetterLimits::from_env()?)?;
-    serve::queue(NAME, dead_letters, handler::handle).await
+    let runtime = rowmill_aws::start(&FUNCTION).await?;
+    let ports = &runtime.ports;
+    let dead_letters = DeadLetters::new(ports, runtime.settings::<DeadLetterLimits>()?)?;
+    serve::queue(&runtime, dead_letters, handler::handle).await
 }
 
 impl DeadLetters {

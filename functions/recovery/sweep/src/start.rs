@@ -7,18 +7,17 @@ use rowmill_core::progress::JobSteps;
 use rowmill_core::progress::breaker::BreakerSteps;
 use rowmill_core::progress::commit::resend::ChunkResender;
 use rowmill_core::wiring::{Missing, Ports};
-use rowmill_settings::SettingsGroup;
 
+use crate::declaration::FUNCTION;
 use crate::handler;
 use crate::limits::SweepLimits;
 use crate::sweep::Sweeper;
 
-const NAME: &str = "sweep";
-
 pub async fn start() -> Result<(), BoxError> {
-    let ports = rowmill_aws::start(NAME).await?.ports;
-    let sweeper = Sweeper::new(&ports, SweepLimits::from_env()?, BreakerLimits::from_env()?)?;
-    serve::schedule(NAME, sweeper, handler::handle).await
+    let runtime = rowmill_aws::start(&FUNCTION).await?;
+    let ports = &runtime.ports;
+    let sweeper = Sweeper::new(ports, runtime.settings::<SweepLimits>()?, runtime.settings::<BreakerLimits>()?)?;
+    serve::schedule(&runtime, sweeper, handler::handle).await
 }
 
 impl Sweeper {

@@ -1,13 +1,17 @@
 //! Start-up of a function: its log, the SDK's clients and its ports.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
+
+use parking_lot::Mutex;
 
 use rowmill_core::model::job_type_limits::JobTypeLimits;
 use rowmill_core::model::messages::{Grouped, SplitMessage};
 use rowmill_core::ports::{ConnectionSender, Queue, Target};
 use rowmill_core::sending::priority_router::PriorityRouter;
 use rowmill_core::wiring::{ChunkQueues, Missing, Port, Ports};
+use rowmill_settings::declaration::{Function, Trigger};
 use rowmill_settings::{self as settings, JobTypeSettings, Resource, SettingsGroup, StartError};
 use serde::Serialize;
 
@@ -21,6 +25,7 @@ use crate::adapters::s3::S3Objects;
 use crate::adapters::secrets_manager::StoredSecret;
 use crate::adapters::sqs::{SqsDeliveries, SqsQueue};
 use crate::adapters::system::{SystemClock, SystemEntropy};
+use crate::host::http::Access;
 use crate::observe::telemetry;
 use crate::sdk::clients::Clients;
 use crate::sdk::usage_shares;
@@ -28,21 +33,55 @@ use crate::sdk::usage_shares;
 /// A function that has started.
 pub struct Runtime {
     pub ports: Ports,
+    function: &'static Function,
     clients: Clients,
+    /// The groups of settings that it has read.
+    read: Mutex<BTreeSet<&'static str>>,
 }
 
 /// Starts a function.
 ///
 /// # Errors
 /// [`StartError::Invalid`] if `RUST_LOG` is not a filter, [`StartError::Times`], [`StartError::JobTypes`].
-pub async fn start(function_name: &'static str) -> Result<Runtime, StartError> {
-    telemetry::start(function_name)?;
+pub async fn start(function: &'static Function) -> Result<Runtime, StartError> {
+    telemetry::start(function.name)?;
     settings::check_times()?;
     let clients = Clients::from_environment().await;
-    Ok(Runtime { ports: ports(&clients)?, clients })
+    let mut runtime = Runtime { ports: ports(&clients), function, clients, read: Mutex::default() };
+    if function.declares(JobTypeSettings::NAME) {
+        let limits = Arc::new(runtime.settings::<JobTypeSettings>()?.limits()?);
+        runtime.ports.chunks = Port(chunks(&runtime.clients, &limits));
+        runtime.ports.type_limits = Port::given(limits);
+    }
+    Ok(runtime)
 }
 
 impl Runtime {
+    /// The settings of a group.
+    ///
+    /// # Errors
+    /// [`StartError::Undeclared`] if the template does not pass them to the function, [`StartError::Invalid`].
+    pub fn settings<G: SettingsGroup>(&self) -> Result<G, StartError> {
+        let of_every_api = G::NAME == Access::NAME && self.function.triggers.iter().any(|t| matches!(t, Trigger::Http));
+        if !of_every_api && !self.function.declares(G::NAME) {
+            return Err(StartError::Undeclared { function: self.function.name, what: G::NAME });
+        }
+        self.read.lock().insert(G::NAME);
+        G::from_env()
+    }
+
+    /// The name of the function, which is built now: it serves next.
+    ///
+    /// # Errors
+    /// [`StartError::Unread`] if the template passes it settings that it has not read.
+    pub(crate) fn built(&self) -> Result<&'static str, StartError> {
+        let (read, function) = (self.read.lock(), self.function.name);
+        match self.function.settings.iter().find(|group| !read.contains(group.name)) {
+            Some(group) => Err(StartError::Unread { function, what: group.name }),
+            None => Ok(function),
+        }
+    }
+
     pub fn connection_sender(&self) -> Result<Arc<dyn ConnectionSender>, Missing> {
         let client = self.clients.connections(&settings::LIVE_URL.read()?);
         Ok(Arc::new(ApiGatewayConnections::new(client)))
@@ -59,14 +98,14 @@ impl Runtime {
     }
 }
 
-/// The ports whose resources the environment names. The template names those that a function uses, so no function
+/// The ports whose resources the environment names. The template names those that a function declares, so no function
 /// builds a client that it has no use for.
-fn ports(clients: &Clients) -> Result<Ports, StartError> {
+fn ports(clients: &Clients) -> Ports {
     let quotas = |table| Arc::new(DynamoDbQuotas::new(clients.dynamodb(), table));
     let bucket = |name| Arc::new(S3Objects::new(clients.s3(), name));
     let live = |table| Arc::new(DynamoDbLive::new(clients.dynamodb(), table));
     let deliveries = |url| Arc::new(SqsDeliveries::new(clients.sqs(), url));
-    Ok(Ports {
+    Ports {
         jobs: Port::on(settings::JOBS_TABLE.read(), |table| {
             // Only functions that begin or end attempts use the admission table.
             let admission = settings::ADMISSION_TABLE.read().ok();
@@ -89,7 +128,8 @@ fn ports(clients: &Clients) -> Result<Ports, StartError> {
         multipart: Port::on(settings::BUCKET.read(), |name| bucket(name) as _),
         transfers: Port::on(settings::BUCKET.read(), |name| bucket(name) as _),
         splits: Port(splits(clients)),
-        chunks: Port(chunks(clients, &type_limits()?)),
+        // With the limits of job types: see `start`.
+        chunks: Port::default(),
         lane_deliveries: Port::on(settings::LANES_QUEUE.read(), |url| deliveries(url) as _),
         completions: Port(queue(clients, settings::COMPLETIONS_QUEUE)),
         inbox_deliveries: Port::on(settings::INBOX_QUEUE.read(), |url| deliveries(url) as _),
@@ -103,12 +143,8 @@ fn ports(clients: &Clients) -> Result<Ports, StartError> {
         batches: Port::default(),
         clock: Port::given(Arc::new(SystemClock)),
         entropy: Port::given(Arc::new(SystemEntropy)),
-        type_limits: type_limits()?,
-    })
-}
-
-fn type_limits() -> Result<JobTypeLimits, StartError> {
-    JobTypeSettings::from_env()?.limits()
+        type_limits: Port::default(),
+    }
 }
 
 /// Jobs of low priority share the queue of normal priority.

@@ -41,7 +41,7 @@ pub struct Ports {
     pub batches: Port<dyn BatchRunner>,
     pub clock: Port<dyn Clock>,
     pub entropy: Port<dyn Entropy>,
-    pub type_limits: JobTypeLimits,
+    pub type_limits: Port<JobTypeLimits>,
 }
 
 /// A port, or the reason why there is none.

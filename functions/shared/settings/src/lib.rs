@@ -22,16 +22,17 @@
 //! with `Seconds`, `Hours` or `Days`.
 //!
 //! Groups that several functions read are here. A group that one function reads is in the `limits.rs` of that function.
-//! Its `start.rs` calls [`SettingsGroup::from_env`] once. The tests of the template compare every default with the
-//! template, and the variables of every function with the groups that its `start.rs` reads.
+//! Its [declaration] names the groups that it reads, from which `infra/template` writes its environment, and its `start.rs`
+//! reads each of them once.
 
+pub mod declaration;
 mod files;
 mod job_types;
 mod jobs;
 mod live;
 mod owner_priorities;
 mod quotas;
-mod resources;
+pub mod resources;
 mod targets;
 pub mod time_bounds;
 mod times;
@@ -41,6 +42,7 @@ use rowmill_core::model::job_type_limits::JobTypesError;
 use rowmill_core::model::owner_priorities::OwnerPrioritiesError;
 use rowmill_core::wiring::Missing;
 
+use crate::declaration::Group;
 use crate::time_bounds::TooShort;
 pub use files::{FileLimits, Links};
 pub use job_types::JobTypeSettings;
@@ -74,12 +76,21 @@ pub enum StartError {
     OwnerPriorities(#[from] OwnerPrioritiesError),
     #[error(transparent)]
     Times(#[from] TooShort),
+    /// A start reads what the template does not pass to the function.
+    #[error("{function} reads {what}, which its declaration does not name")]
+    Undeclared { function: &'static str, what: &'static str },
+    /// A declaration names what the start does not read.
+    #[error("the declaration of {function} names {what}, which it does not read")]
+    Unread { function: &'static str, what: &'static str },
 }
 
 /// Settings that belong together, read at once. Made by [`settings!`](crate::settings!).
 pub trait SettingsGroup: Sized {
     /// The name of the type.
     const NAME: &'static str;
+
+    /// The group as data, for declarations.
+    const GROUP: Group = Group { name: Self::NAME, settings: Self::settings };
 
     fn defaults() -> Self;
 
@@ -249,7 +260,7 @@ mod tests {
 
     #[test]
     fn the_error_for_a_missing_resource_says_what_is_expected() {
-        let missing = Resource { variable: "ROWMILL_SURELY_NOT_SET", expected: "the name of the jobs table" };
+        let missing = Resource { variable: "ROWMILL_SURELY_NOT_SET", ..JOBS_TABLE };
         let error = missing.read().unwrap_err();
         assert_eq!(error.to_string(), "ROWMILL_SURELY_NOT_SET is not set; it must be the name of the jobs table");
     }

@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use crate::host::forever;
 use crate::host::invocation::Invocation;
 use crate::host::serve::{Handler, Served};
+use crate::runtime::Runtime;
 
 /// An event on a connection of a WebSocket API.
 #[derive(Clone, PartialEq, Eq, Deserialize)]
@@ -70,14 +71,14 @@ impl fmt::Debug for LiveEvent {
 ///
 /// The handler returns the HTTP status of its answer: an opening connection with another status than 200 is refused.
 /// The answer has no body: API Gateway drops one, and an emulator may send it to the client.
-pub async fn live<U, H, F>(function_name: &'static str, use_case: U, handler: H) -> Result<(), Error>
+pub async fn live<U, H, F>(runtime: &Runtime, use_case: U, handler: H) -> Result<(), Error>
 where
     U: Send + Sync + 'static,
     H: Fn(&'static U, LiveEvent) -> F + Send + Sync + 'static,
     F: Future<Output = u16> + Send + 'static,
 {
     let use_case = forever(use_case);
-    serve_live(function_name, Arc::new(move |event| handler(use_case, event).boxed())).await
+    serve_live(runtime.built()?, Arc::new(move |event| handler(use_case, event).boxed())).await
 }
 
 fn serve_live(function_name: &'static str, handler: Handler<LiveEvent, u16>) -> LocalBoxFuture<'static, Served> {

@@ -13,18 +13,17 @@ use lambda_http::{Body, Request, RequestExt, Response};
 use lambda_runtime::layers::TracingLayer;
 use lambda_runtime::tower::layer::layer_fn;
 use lambda_runtime::{Error, LambdaEvent, Service, service_fn};
-use rowmill_core::wiring::Ports;
-use rowmill_settings::SettingsGroup;
 use serde::de::{DeserializeOwned, IgnoredAny};
 use serde::{Deserialize, Serialize};
 
 use crate::adapters::dynamodb::RowChange;
 use crate::host::batch_threads::end_process_if_held;
 use crate::host::forever;
-use crate::host::http::{Access, Api, Call, Guard, Problem};
+use crate::host::http::{Api, Call, Guard, Problem};
 use crate::host::invocation::Invocation;
 use crate::observe::metrics::{self, Metric};
 use crate::observe::trace::{self, TraceId};
+use crate::runtime::Runtime;
 use crate::sdk::patience;
 
 #[derive(Clone, PartialEq, Debug)]
@@ -51,17 +50,18 @@ pub(crate) type Handler<E, R> = Arc<dyn Fn(E) -> BoxFuture<'static, R> + Send + 
 ///
 /// # Errors
 /// If a setting is missing or wrong, or the Lambda runtime API cannot be reached.
-pub async fn api<U, H, F>(function_name: &'static str, ports: &Ports, use_case: U, handler: H) -> Result<(), Error>
+pub async fn api<U, H, F>(runtime: &Runtime, use_case: U, handler: H) -> Result<(), Error>
 where
     U: Send + Sync + 'static,
     H: Fn(&'static U, Call) -> F + Copy + Send + Sync + 'static,
     F: Future<Output = Result<Response<Body>, Problem>> + Send + 'static,
 {
-    let guard = Guard::of(function_name, ports)?;
-    let api = forever(Api { function: function_name, access: Access::from_env()?, guard });
+    let function = runtime.built()?;
+    let guard = Guard::of(function, &runtime.ports)?;
+    let api = forever(Api { function, access: runtime.settings()?, guard });
     let use_case = forever(use_case);
     let answer = move |request| api.answer(request, move |call| handler(use_case, call)).boxed();
-    serve_http(function_name, Arc::new(answer)).await
+    serve_http(function, Arc::new(answer)).await
 }
 
 fn serve_http(
@@ -86,7 +86,7 @@ fn serve_http(
 
 /// Serves batches of a queue's messages until the execution environment ends. The handler returns the ids of the
 /// messages to deliver again.
-pub async fn queue<U, M, H, F>(function_name: &'static str, use_case: U, handler: H) -> Result<(), Error>
+pub async fn queue<U, M, H, F>(runtime: &Runtime, use_case: U, handler: H) -> Result<(), Error>
 where
     U: Send + Sync + 'static,
     M: DeserializeOwned + Send + 'static,
@@ -110,7 +110,7 @@ where
         }
         .boxed()
     };
-    serve_queue(function_name, Arc::new(handler)).await
+    serve_queue(runtime.built()?, Arc::new(handler)).await
 }
 
 fn serve_queue(
@@ -170,7 +170,7 @@ where
 /// Serves changes of a table's rows, in the order they were made, until the execution environment ends. The handler
 /// answers with the sequence number from which to deliver again, or none. If it fails, the error is logged here, once,
 /// reported to Lambda, and all changes are delivered again.
-pub async fn stream<U, H, F, E>(function_name: &'static str, use_case: U, handler: H) -> Result<(), Error>
+pub async fn stream<U, H, F, E>(runtime: &Runtime, use_case: U, handler: H) -> Result<(), Error>
 where
     U: Send + Sync + 'static,
     H: Fn(&'static U, Vec<RowChange>) -> F + Send + Sync + 'static,
@@ -179,7 +179,7 @@ where
 {
     let use_case = forever(use_case);
     let answer = move |changes| handler(use_case, changes).map(|done| done.map_err(E::into)).boxed();
-    serve_stream(function_name, Arc::new(answer)).await
+    serve_stream(runtime.built()?, Arc::new(answer)).await
 }
 
 fn serve_stream(
@@ -206,7 +206,7 @@ fn serve_stream(
 
 /// Runs at the ticks of a schedule until the execution environment ends. A failed run is logged here, once, with its
 /// causes, and reported to Lambda.
-pub async fn schedule<U, H, F, E>(function_name: &'static str, use_case: U, handler: H) -> Result<(), Error>
+pub async fn schedule<U, H, F, E>(runtime: &Runtime, use_case: U, handler: H) -> Result<(), Error>
 where
     U: Send + Sync + 'static,
     H: Fn(&'static U) -> F + Send + Sync + 'static,
@@ -215,7 +215,7 @@ where
 {
     let use_case = forever(use_case);
     let answer = move |()| handler(use_case).map(|done| done.map_err(E::into)).boxed();
-    serve_schedule(function_name, Arc::new(answer)).await
+    serve_schedule(runtime.built()?, Arc::new(answer)).await
 }
 
 fn serve_schedule(

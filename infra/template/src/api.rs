@@ -1,0 +1,70 @@
+//! The routes of the HTTP API, from the table of `rowmill-api`, and those of the WebSocket API.
+
+use std::collections::BTreeMap;
+
+use rowmill_api::routes;
+use rowmill_settings::declaration::Trigger;
+use serde::Serialize;
+
+use crate::functions::{self, stem};
+
+/// A route of the HTTP API.
+#[derive(Serialize)]
+pub struct Route {
+    id: String,
+    key: String,
+    function: String,
+    /// The routes that invoke the function, as the end of an ARN.
+    source: String,
+    guarded: bool,
+    /// The scope that a token needs: `Read` or `Write`.
+    scope: &'static str,
+    changes: bool,
+}
+
+pub fn routes() -> Vec<Route> {
+    routes::all_and_the_page().map(described).collect()
+}
+
+fn described(route: &'static routes::Route) -> Route {
+    let segment = |segment: &'static str| if segment.starts_with('{') { "*" } else { segment };
+    let path: Vec<&str> = route.path.split('/').map(segment).collect();
+    let id = route.operation.id();
+    Route {
+        id: id[..1].to_ascii_uppercase() + &id[1..],
+        key: format!("{} {}", route.method, route.path),
+        function: stem(route.function),
+        source: format!("{}{}", route.method, path.join("/")),
+        guarded: route.function != "web",
+        scope: if route.needs_only_to_read() { "Read" } else { "Write" },
+        changes: !route.reads(),
+    }
+}
+
+/// The functions behind the HTTP API, each with its routes.
+#[derive(Serialize)]
+pub struct OfFunction {
+    stem: String,
+    routes: Vec<Route>,
+}
+
+pub fn functions() -> Vec<OfFunction> {
+    let mut of_function: BTreeMap<String, Vec<Route>> = BTreeMap::new();
+    for route in routes() {
+        of_function.entry(route.function.clone()).or_default().push(route);
+    }
+    let in_order = functions::all().into_iter().map(|function| stem(function.name));
+    in_order.filter_map(|stem| of_function.remove(&stem).map(|routes| OfFunction { stem, routes })).collect()
+}
+
+/// A function behind the WebSocket API: its stem, and the name, key and reason of each of its routes.
+type LiveFunction = (String, &'static [(&'static str, &'static str, &'static str)]);
+
+pub fn live_routes() -> Vec<LiveFunction> {
+    let of = |trigger: &Trigger| match trigger {
+        Trigger::WebSocket(routes) => Some(*routes),
+        _ => None,
+    };
+    let functions = functions::all().into_iter();
+    functions.filter_map(|function| Some((stem(function.name), function.triggers.iter().find_map(of)?))).collect()
+}

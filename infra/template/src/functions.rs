@@ -1,0 +1,357 @@
+//! The functions, with their environments and their roles, and the mappings that invoke them.
+
+use std::collections::BTreeSet;
+
+use rowmill_api::routes;
+use rowmill_aws::host::http::Access;
+use rowmill_core::model::request_limits::RequestLimits;
+use rowmill_settings::declaration::{Figure, Function, Group, Stream, Trigger, Use};
+use rowmill_settings::{LIVE_URL, Resource, Setting, SettingsGroup, WEBHOOK_SECRET};
+use serde::Serialize;
+
+use crate::resources::dead_letters_of;
+
+/// All functions, in the order of the flow.
+pub fn all() -> [&'static Function; 17] {
+    [
+        &upload::declaration::FUNCTION,
+        &create_job::declaration::FUNCTION,
+        &split_job::declaration::FUNCTION,
+        &process_items::declaration::FUNCTION,
+        &complete_job::declaration::FUNCTION,
+        &job_status::declaration::FUNCTION,
+        &cancel_job::declaration::FUNCTION,
+        &redrive_job::declaration::FUNCTION,
+        &web::declaration::FUNCTION,
+        &dead_letter::declaration::FUNCTION,
+        &sweep::declaration::FUNCTION,
+        &announce_job::declaration::FUNCTION,
+        &receive_file::declaration::FUNCTION,
+        &live_ticket::declaration::FUNCTION,
+        &live_connection::declaration::FUNCTION,
+        &live_subscription::declaration::FUNCTION,
+        &push_progress::declaration::FUNCTION,
+    ]
+}
+
+/// `SplitJob` of `split-job`.
+pub fn stem(name: &str) -> String {
+    name.split('-').map(|word| word[..1].to_ascii_uppercase() + &word[1..]).collect()
+}
+
+/// True if an API invokes it.
+pub fn is_of_api(function: &Function) -> bool {
+    function.triggers.iter().any(|trigger| matches!(trigger, Trigger::Http | Trigger::WebSocket(_)))
+}
+
+/// True if it is in stacks with an HTTP API only: it serves the WebSocket API, or sends through it.
+pub fn needs_api(function: &Function) -> bool {
+    let serves = function.triggers.iter().any(|trigger| matches!(trigger, Trigger::WebSocket(_)));
+    serves || function.uses.iter().any(|right| !right.actions.is_empty() && right.resources.contains(&LIVE_URL))
+}
+
+/// Its groups of settings, with those that every function behind the HTTP API reads.
+pub fn groups(function: &Function) -> Vec<Group> {
+    let is_http = function.triggers.iter().any(|trigger| matches!(trigger, Trigger::Http));
+    let limited = routes::all().any(|route| route.function == function.name && route.is_limited());
+    let of_api = is_http.then_some(Access::GROUP).into_iter().chain(limited.then_some(RequestLimits::GROUP));
+    of_api.chain(function.settings.iter().copied()).collect()
+}
+
+/// A function as the template writes it.
+#[derive(Serialize)]
+pub struct Described {
+    pub name: &'static str,
+    stem: String,
+    folder: String,
+    purpose: &'static str,
+    needs_api: bool,
+    is_of_api: bool,
+    loops: &'static str,
+    timeout: String,
+    memory: String,
+    skipped_checks: Vec<(&'static str, &'static str)>,
+    variables: Vec<(String, String)>,
+    statements: Vec<Statement>,
+    pub writes_by_key: bool,
+    schedule: Option<&'static str>,
+    /// A sweep must not run before the functions whose work it sends again.
+    after: &'static [&'static str],
+}
+
+/// A statement of a role.
+#[derive(Serialize)]
+pub struct Statement {
+    pub sid: String,
+    pub why: &'static str,
+    pub condition: &'static str,
+    pub actions: Vec<&'static str>,
+    /// As YAML.
+    pub resources: Vec<String>,
+    /// As documents name them.
+    pub names: Vec<String>,
+    /// What needs it on AWS only, if it is no call of the function itself.
+    pub of_trigger: &'static str,
+    pub unseen: &'static [(&'static str, &'static str, &'static str)],
+}
+
+pub fn described() -> Vec<Described> {
+    all().into_iter().map(describe).collect()
+}
+
+fn describe(function: &'static Function) -> Described {
+    Described {
+        name: function.name,
+        stem: stem(function.name),
+        folder: folder(function.name),
+        purpose: function.purpose,
+        needs_api: needs_api(function),
+        is_of_api: is_of_api(function),
+        loops: function.loops,
+        timeout: yaml(function.timeout),
+        memory: yaml(function.memory_megabytes),
+        skipped_checks: skipped_checks(function),
+        variables: variables(function),
+        statements: statements(function),
+        writes_by_key: writes_by_key(function),
+        schedule: function.triggers.iter().find_map(|trigger| match trigger {
+            Trigger::Schedule(rate) => Some(*rate),
+            _ => None,
+        }),
+        after: if function.name == "receive-file" { &["SplitJobFunction", "ProcessItemsFunction"] } else { &[] },
+    }
+}
+
+/// `functions/<flow>/<package>`.
+fn folder(package: &str) -> String {
+    let workspace = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let flows =
+        ["api", "pipeline", "recovery", "integration", "live"].map(|flow| format!("functions/{flow}/{package}"));
+    flows.into_iter().find(|folder| workspace.join(folder).is_dir()).expect("the folder of the package")
+}
+
+pub fn yaml(figure: Figure) -> String {
+    match figure {
+        Figure::Is(number) => number.to_string(),
+        Figure::Set(parameter) => format!("!Ref {parameter}"),
+    }
+}
+
+/// The checks of checkov that it does not pass, each with the reason.
+fn skipped_checks(function: &Function) -> Vec<(&'static str, &'static str)> {
+    let (concurrency, dead_letters) = match function.triggers[0] {
+        Trigger::Http | Trigger::WebSocket(_) => ("", "The caller gets the failure."),
+        Trigger::Queue { .. } | Trigger::DeadLetters(_) => (
+            "The event source mapping caps its workers. Reserved concurrency would turn throttled messages into dead letters.",
+            "Its queues have dead-letter queues.",
+        ),
+        Trigger::Stream(Stream { given_up: Some(_), .. }) => {
+            ("One run at a time for each shard of the stream.", "Its event source mapping has a dead-letter queue.")
+        }
+        Trigger::Stream(_) => (
+            "One run at a time for each shard of the stream.",
+            "A change that was given up is older than every connection that could hear of it.",
+        ),
+        Trigger::Schedule(_) => {
+            ("The schedule starts it once a minute.", "The next run of the schedule does the work of a failed one.")
+        }
+    };
+    let network = match function.uses.iter().any(|right| right.resources.contains(&WEBHOOK_SECRET)) {
+        true => "Calls AWS services by IAM, and webhooks by name. A VPC would protect nothing.",
+        false => "Calls AWS services only, by IAM. A VPC would protect nothing.",
+    };
+    let checks = [("CKV_AWS_115", concurrency), ("CKV_AWS_116", dead_letters), ("CKV_AWS_117", network)];
+    checks.into_iter().filter(|(_, why)| !why.is_empty()).collect()
+}
+
+/// The variables, each with its value as YAML: the resources, then the settings.
+fn variables(function: &Function) -> Vec<(String, String)> {
+    let mut names = BTreeSet::new();
+    let resources = function.uses.iter().flat_map(|right| right.resources).copied();
+    let resources = resources.map(|resource| (resource.variable.to_owned(), value(resource, needs_api(function))));
+    let settings = groups(function).into_iter().flat_map(|group| (group.settings)());
+    let settings = settings.map(|setting: Setting| (setting.variable(), format!("!Ref {}", setting.parameter)));
+    resources.chain(settings).filter(|(name, _)| names.insert(name.clone())).collect()
+}
+
+/// The value of the variable that names a resource.
+fn value(resource: Resource, has_api: bool) -> String {
+    const LIVE: &str = "!If [HasLiveEndpoint, !Sub \"${LiveEndpoint}/${LiveApi}/live\", \
+                        !Sub \"wss://${LiveApi}.execute-api.${AWS::Region}.${AWS::URLSuffix}/live\"]";
+    match resource {
+        LIVE_URL if has_api => LIVE.to_owned(),
+        // Empty where there is no WebSocket API.
+        LIVE_URL => format!("!If [HasHttpApi, {LIVE}, \"\"]"),
+        WEBHOOK_SECRET => "!If [MakesWebhookSecret, !GetAtt WebhookSecret.Id, !Ref WebhookSecretArn]".to_owned(),
+        other => format!("!Ref {}", other.id),
+    }
+}
+
+/// True if it stores objects or sends messages under the operator's key.
+fn writes_by_key(function: &Function) -> bool {
+    let writes = |action: &&str| ["s3:PutObject", "sqs:SendMessage"].contains(action);
+    let gives_up = |trigger: &Trigger| matches!(trigger, Trigger::Stream(Stream { given_up: Some(_), .. }));
+    function.uses.iter().flat_map(|right| right.actions).any(|action| writes(&action))
+        || function.triggers.iter().any(gives_up)
+}
+
+/// The statements of its role, but for those that all roles have.
+pub fn statements(function: &'static Function) -> Vec<Statement> {
+    let rights = function.uses.iter().filter(|right| !right.actions.is_empty()).map(of_right);
+    rights.chain(of_triggers(function)).collect()
+}
+
+fn of_right(right: &'static Use) -> Statement {
+    let whole = right.resources.iter().map(|resource| (format!("!GetAtt {}.Arn", resource.id), resource.id.to_owned()));
+    let part = |part: &&str| match right.resources[0] {
+        LIVE_URL => (
+            format!("!Sub arn:${{AWS::Partition}}:execute-api:${{AWS::Region}}:${{AWS::AccountId}}:${{LiveApi}}{part}"),
+            format!("LiveApi{part}"),
+        ),
+        resource => (format!("!Sub ${{{}.Arn}}{part}", resource.id), format!("{}{part}", resource.id)),
+    };
+    let value = right.value.map(|(yaml, name)| (yaml.to_owned(), name.to_owned()));
+    let on: Vec<(String, String)> =
+        if right.parts.is_empty() { whole.chain(value).collect() } else { right.parts.iter().map(part).collect() };
+    let (resources, names) = on.into_iter().unzip();
+    Statement {
+        sid: right.sid.to_owned(),
+        why: right.why,
+        condition: right.condition,
+        actions: right.actions.to_vec(),
+        resources,
+        names,
+        of_trigger: "",
+        unseen: right.unseen,
+    }
+}
+
+/// What event source mappings do in the role of a function.
+fn of_triggers(function: &Function) -> Vec<Statement> {
+    let statement = |sid: &str, actions: &[&'static str], on: Vec<(String, String)>, of_trigger: &'static str| {
+        let (resources, names) = on.into_iter().unzip();
+        Statement {
+            sid: sid.to_owned(),
+            why: "",
+            condition: "",
+            actions: actions.to_vec(),
+            resources,
+            names,
+            of_trigger,
+            unseen: &[],
+        }
+    };
+    let whole = |id: String| (format!("!GetAtt {id}.Arn"), id);
+    let mut statements = Vec::new();
+    let queues: Vec<String> = (function.triggers.iter())
+        .flat_map(|trigger| match trigger {
+            Trigger::Queue { queue, .. } => vec![queue.id.to_owned()],
+            Trigger::DeadLetters(of) => {
+                of.iter().filter_map(|queue| queue.queue).map(|queue| dead_letters_of(queue.stem)).collect()
+            }
+            _ => Vec::new(),
+        })
+        .collect();
+    if !queues.is_empty() {
+        let receive = ["sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:GetQueueAttributes"];
+        let polls = "the event source mapping polls the queue in the function's role";
+        statements.push(statement("Receive", &receive, queues.into_iter().map(whole).collect(), polls));
+    }
+    for trigger in function.triggers {
+        let Trigger::Stream(stream) = trigger else { continue };
+        let (table, reads) = (stream.table.id, "the event source mapping reads the stream in the function's role");
+        let read = ["dynamodb:DescribeStream", "dynamodb:GetRecords", "dynamodb:GetShardIterator"];
+        let arn = vec![(format!("!GetAtt {table}.StreamArn"), table.to_owned())];
+        statements.push(statement("Receive", &read, arn, reads));
+        let streams = vec![(format!("!Sub ${{{table}.Arn}}/stream/*"), format!("{table}/stream/*"))];
+        statements.push(statement("FindStream", &["dynamodb:ListStreams"], streams, "the same"));
+        if let Some(queue) = stream.given_up {
+            let gives_up = "the event source mapping gives up a batch of stream records";
+            statements.push(statement("GiveUp", &["sqs:SendMessage"], vec![whole(queue.id.to_owned())], gives_up));
+        }
+    }
+    statements
+}
+
+/// The mapping of a queue to its reader.
+#[derive(Serialize)]
+pub struct QueueMapping {
+    id: String,
+    queue: String,
+    function: String,
+    batch: String,
+    workers: String,
+    note: &'static str,
+}
+
+pub fn queue_mappings() -> Vec<QueueMapping> {
+    all()
+        .into_iter()
+        .flat_map(|function| function.triggers.iter().flat_map(|trigger| mappings_of(function, trigger)))
+        .collect()
+}
+
+fn mappings_of(function: &Function, trigger: &Trigger) -> Vec<QueueMapping> {
+    let function = format!("{}Function", stem(function.name));
+    match *trigger {
+        Trigger::Queue { queue, batch, workers, note } => vec![QueueMapping {
+            id: queue.id.replace("Queue", "EventSource"),
+            queue: queue.id.to_owned(),
+            function,
+            batch: yaml(batch),
+            workers: yaml(workers),
+            note,
+        }],
+        Trigger::DeadLetters(of) => (of.iter().filter_map(|resource| resource.queue))
+            .map(|queue| QueueMapping {
+                id: format!("{}DeadLettersEventSource", queue.stem),
+                queue: dead_letters_of(queue.stem),
+                function: function.clone(),
+                batch: "1".to_owned(),
+                workers: "2".to_owned(),
+                note: "",
+            })
+            .collect(),
+        _ => Vec::new(),
+    }
+}
+
+/// The mapping of a stream.
+#[derive(Serialize)]
+pub struct StreamMapping {
+    name: &'static str,
+    function: String,
+    needs_api: bool,
+    table: &'static str,
+    note: &'static str,
+    from: &'static str,
+    batch: u32,
+    window: u32,
+    age_max: u32,
+    partial: bool,
+    given_up: Option<&'static str>,
+    filters: &'static [&'static str],
+}
+
+pub fn streams() -> Vec<StreamMapping> {
+    let of = |function: &'static Function| {
+        function.triggers.iter().filter_map(move |trigger| match trigger {
+            Trigger::Stream(stream) => Some(StreamMapping {
+                name: stream.name,
+                function: format!("{}Function", stem(function.name)),
+                needs_api: needs_api(function),
+                table: stream.table.id,
+                note: stream.note,
+                from: stream.from,
+                batch: stream.batch,
+                window: stream.window,
+                age_max: stream.age_max,
+                partial: stream.partial,
+                given_up: stream.given_up.map(|queue| queue.id),
+                filters: stream.filters,
+            }),
+            _ => None,
+        })
+    };
+    all().into_iter().flat_map(of).collect()
+}

@@ -1,0 +1,93 @@
+//! Writes `template.yaml`, and the tables of the documents that follow from it, from what the functions declare.
+//!
+//! `functions` turns the declarations into what the template repeats for each of them; `alarms` does so for the alarms, and
+//! `parameters` has the parameters. `template.yaml.jinja` is the template itself, in the order of the flow: what occurs once
+//! stands there as it is, and a macro writes what occurs for each function, queue or route.
+
+mod alarms;
+mod api;
+mod dashboard;
+mod documents;
+mod functions;
+mod parameters;
+mod resources;
+
+use std::path::Path;
+use std::{fs, io};
+
+use minijinja::{Environment, UndefinedBehavior, context};
+
+pub use documents::{unseen, used};
+pub use functions::{all as functions, statements, stem};
+
+/// The files that the declarations make, with their texts. Paths are relative to the repository.
+///
+/// # Errors
+/// If a document cannot be read, or lacks a line around a table.
+pub fn files(repository: &Path) -> io::Result<Vec<(&'static str, String)>> {
+    let mut files = vec![("template.yaml", template())];
+    files.extend(documents::all(repository)?);
+    Ok(files)
+}
+
+/// Writes the files.
+///
+/// # Errors
+/// See [`files`].
+pub fn write(repository: &Path) -> io::Result<()> {
+    for (path, text) in files(repository)? {
+        fs::write(repository.join(path), text)?;
+    }
+    Ok(())
+}
+
+fn template() -> String {
+    let mut environment = Environment::new();
+    environment.set_trim_blocks(true);
+    environment.set_lstrip_blocks(true);
+    environment.set_keep_trailing_newline(true);
+    environment.set_undefined_behavior(UndefinedBehavior::Strict);
+    environment.add_filter("comment", |text: &str, indent: usize| comment(text, indent));
+    environment.add_filter("yaml", yaml);
+    let context = context! {
+        parameters => parameters::all(),
+        visibilities => parameters::visibilities(),
+        storage_days => parameters::storage_days(),
+        queues => resources::queues(),
+        dead_letter_queues => resources::dead_letter_queues(),
+        functions => functions::described(),
+        mappings => functions::queue_mappings(),
+        streams => functions::streams(),
+        alarms => alarms::all(),
+        widgets => dashboard::widgets(),
+        routes => api::routes(),
+        apis => api::functions(),
+        live_routes => api::live_routes(),
+    };
+    let source = include_str!("template.yaml.jinja");
+    environment.render_str(source, context).expect("the template of the template has no error")
+}
+
+/// A text as the lines of a comment, 120 characters wide. Empty for an empty text.
+fn comment(text: &str, indent: usize) -> String {
+    let (mut lines, mut line) = (String::new(), String::new());
+    let start = " ".repeat(indent) + "#";
+    for word in text.split_whitespace() {
+        if start.len() + line.len() + 1 + word.chars().count() > 120 {
+            lines += &format!("{start}{line}\n");
+            line.clear();
+        }
+        line += " ";
+        line += word;
+    }
+    if line.is_empty() { lines } else { lines + &format!("{start}{line}\n") }
+}
+
+/// A text as a YAML scalar: in quotes if it would be something else without them.
+fn yaml(text: &str) -> String {
+    let special = text.is_empty()
+        || text.starts_with(|c: char| c.is_ascii_digit() || "[]{}!*&|>'\"%@`?-".contains(c))
+        || [": ", " #"].iter().any(|part| text.contains(part))
+        || ["true", "false", "null"].contains(&text);
+    if special { format!("'{}'", text.replace('\'', "''")) } else { text.to_owned() }
+}

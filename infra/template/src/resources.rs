@@ -1,0 +1,78 @@
+//! The queues, and their dead-letter queues.
+
+use rowmill_settings::declaration::{Figure, Trigger};
+use rowmill_settings::resources::{ANNOUNCEMENTS_GIVEN_UP, QUEUES, Queue};
+use serde::Serialize;
+
+use crate::functions;
+
+/// A queue, or a dead-letter queue.
+#[derive(Serialize)]
+pub struct QueueResource {
+    pub stem: &'static str,
+    pub id: String,
+    about: &'static str,
+    /// Its visibility timeout, by the time limit of its reader; none if nobody reads it.
+    limit: Option<String>,
+    lanes: bool,
+    deliveries: u32,
+    deliveries_note: &'static str,
+    dead_letters: String,
+}
+
+pub fn queues() -> Vec<QueueResource> {
+    QUEUES.iter().filter_map(|resource| resource.queue).map(|queue| described(&queue)).collect()
+}
+
+pub fn dead_letters_of(stem: &str) -> String {
+    format!("{stem}DeadLetterQueue")
+}
+
+fn described(queue: &Queue) -> QueueResource {
+    let reads = |trigger: &Trigger| matches!(trigger, Trigger::Queue { queue: read, .. } if read.queue == Some(*queue));
+    QueueResource {
+        stem: queue.stem,
+        id: format!("{}Queue", queue.stem),
+        about: queue.about,
+        limit: limit_of(reads),
+        lanes: queue.lanes,
+        deliveries: queue.deliveries.0,
+        deliveries_note: queue.deliveries.1,
+        dead_letters: dead_letters_of(queue.dead_letters),
+    }
+}
+
+/// The dead-letter queues: one of each queue that shares none, and those of streams.
+pub fn dead_letter_queues() -> Vec<QueueResource> {
+    let own = QUEUES.iter().filter_map(|resource| resource.queue).filter(|queue| queue.dead_letters == queue.stem);
+    let of_queue = |queue: Queue| {
+        let settles = |trigger: &Trigger| matches!(trigger, Trigger::DeadLetters(of) if of.iter().any(|read| read.queue == Some(queue)));
+        QueueResource { id: dead_letters_of(queue.stem), about: "", limit: limit_of(settles), ..described(&queue) }
+    };
+    let announcements = QueueResource {
+        stem: "Announcements",
+        id: ANNOUNCEMENTS_GIVEN_UP.id.to_owned(),
+        about: "Stream positions of changes that could not be announced for almost a day.",
+        limit: None,
+        lanes: false,
+        deliveries: 0,
+        deliveries_note: "",
+        dead_letters: String::new(),
+    };
+    own.map(of_queue).chain([announcements]).collect()
+}
+
+impl QueueResource {
+    /// True if a function reads it.
+    pub const fn is_read(&self) -> bool {
+        self.limit.is_some()
+    }
+}
+
+fn limit_of(reads: impl Fn(&Trigger) -> bool) -> Option<String> {
+    let reader = functions::all().into_iter().find(|function| function.triggers.iter().any(&reads))?;
+    Some(match reader.timeout {
+        Figure::Is(seconds) => (seconds * rowmill_settings::VISIBILITY_TIMEOUTS).to_string(),
+        Figure::Set(parameter) => format!("!FindInMap [SixTimes, !Ref {parameter}, Seconds]"),
+    })
+}
