@@ -82,15 +82,17 @@ fn of_queue(name: String, metric: &'static str, queue: &str, says: String, means
     }
 }
 
-/// A dead-letter queue with a reader has two alarms, because SQS excludes a message that was received three times from the
-/// age of the oldest message. Unread dead letters grow old; dead letters that cannot be settled are always in flight.
+/// A dead-letter queue with a reader has two alarms, because SQS excludes a message that was received three times from
+/// the age of the oldest message. Unread dead letters grow old; dead letters that cannot be settled are always in
+/// flight.
 fn of_dead_letters(queue: &QueueResource) -> Vec<Alarm> {
     let (stem, name) = (queue.stem, queue.stem.to_lowercase());
     if !queue.is_read() {
         let (means, todo) = match stem {
             "Inbox" => (
                 "dropped files never became jobs: `receive-file` failed 1,000 times on a file",
-                "the log; once the cause is gone, move the messages back to the inbox queue (SQS: start DLQ redrive), which is safe at any time",
+                "the log; once the cause is gone, move the messages back to the inbox queue (SQS: start DLQ redrive), \
+                 which is safe at any time",
             ),
             _ => (
                 "events of jobs were not published in 23 hours",
@@ -129,7 +131,8 @@ fn of_dead_letters(queue: &QueueResource) -> Vec<Alarm> {
             "ApproximateNumberOfMessagesNotVisible",
             &queue.id,
             format!(
-                "Dead letters of the {name} queue have come back for an hour. dead-letter cannot settle them; its log says why."
+                "Dead letters of the {name} queue have come back for an hour. dead-letter cannot settle them; its log \
+                 says why."
             ),
             "dead letters **come back** for an hour: `dead-letter` cannot settle them",
             Advice {
@@ -189,7 +192,8 @@ fn of_function(function: &Function) -> Vec<Alarm> {
             ..on_function(
                 function,
                 format!(
-                    "More than a tenth of the invocations of {name} have ended in an error for fifteen minutes. Its log says why."
+                    "More than a tenth of the invocations of {name} have ended in an error for fifteen minutes. Its \
+                     log says why."
                 ),
                 "for 15 minutes more than a tenth of the invocations of the function ended in an error".to_owned(),
                 advice,
@@ -249,7 +253,8 @@ fn of_table(stem: &'static str) -> Vec<Alarm> {
         means: format!("DynamoDB throttled {}s for 15 minutes", kind.to_lowercase()),
         advice: Advice {
             meanwhile: "they are [repeated with backoff](performance.md#throttled-requests), and workers are slower",
-            todo: "one very busy job or owner? a table that grew fast adapts by itself; else ask for a higher table limit",
+            todo: "one very busy job or owner? a table that grew fast adapts by itself; else ask for a higher table \
+                   limit",
         },
     };
     vec![of("Write", "WriteThrottleEvents"), of("Read", "ReadThrottleEvents")]
@@ -299,8 +304,13 @@ fn of_the_stack() -> Vec<Alarm> {
             is_early: false,
             ..on_function(
                 &sweep::declaration::FUNCTION,
-                "The sweep has not run for fifteen minutes. Jobs that lost a message or a process are not recovered.".to_owned(),
-                "the sweep does not run: its schedule or function is off. The state is **`INSUFFICIENT_DATA`**, not `ALARM`: a receiver that skips that state must let it pass for this alarm. A new stack has it without a notification until its first sweep".to_owned(),
+                "The sweep has not run for fifteen minutes. Jobs that lost a message or a process are not \
+                 recovered."
+                    .to_owned(),
+                "the sweep does not run: its schedule or function is off. The state is **`INSUFFICIENT_DATA`**, not \
+                 `ALARM`: a receiver that skips that state must let it pass for this alarm. A new stack has it \
+                 without a notification until its first sweep"
+                    .to_owned(),
                 advice("jobs continue, but nothing lost is found", "enable it"),
             )
         },
@@ -311,25 +321,29 @@ fn of_the_stack() -> Vec<Alarm> {
             ..on_metric(
                 Metric::DispatchDelay,
                 "DispatchSlow",
-                "A job has waited longer than QueueAgeAlarmSeconds for its first chunk. There is more work than capacity.",
+                "A job has waited longer than QueueAgeAlarmSeconds for its first chunk. There is more work than \
+                 capacity.",
                 "a job of high or normal priority waited longer than `QueueAgeAlarmSeconds` for its first chunk",
                 advice(
                     "–",
-                    "as for `JobsBehind` and `ItemsBehind`; jobs whose deadline passes first end with [`capacity_exceeded`](#capacity_exceeded)",
+                    "as for `JobsBehind` and `ItemsBehind`; jobs whose deadline passes first end with \
+                     [`capacity_exceeded`](#capacity_exceeded)",
                 ),
             )
         },
         on_metric(
             Metric::SystemFull,
             "SystemIsFull",
-            "Jobs have been refused for fifteen minutes because the limit of active jobs of the system is reached. Clients try again later.",
+            "Jobs have been refused for fifteen minutes because the limit of active jobs of the system is reached. \
+             Clients try again later.",
             "for 15 minutes jobs were refused with `system_full`",
             advice("clients try again after `Retry-After`", "raise `SystemJobCeiling` and the concurrencies, or wait"),
         ),
         on_metric(
             Metric::JobTypeFull,
             "JobTypeIsFull",
-            "Jobs have been refused for fifteen minutes because the limit of active jobs of their type is reached. Clients try again later.",
+            "Jobs have been refused for fifteen minutes because the limit of active jobs of their type is reached. \
+             Clients try again later.",
             "for 15 minutes jobs were refused with `job_type_full`",
             advice(
                 "clients try again after `Retry-After`",
@@ -343,7 +357,8 @@ fn of_the_stack() -> Vec<Alarm> {
             "for 15 minutes requests were answered `503 unavailable` or `500 internal_error`",
             advice(
                 "clients repeat them",
-                "look for `port unavailable`, `missing permission` and `invalid answer of a port` in the logs of the API's functions",
+                "look for `port unavailable`, `missing permission` and `invalid answer of a port` in the logs of the \
+                 API's functions",
             ),
         ),
         Alarm {
@@ -356,11 +371,15 @@ fn of_the_stack() -> Vec<Alarm> {
             ..on_metric(
                 Metric::RequestsFailed,
                 "ApiFailing",
-                "More than a tenth of the requests have been answered with a status from 500 for fifteen minutes. The access log of the HTTP API says which.",
-                "for 15 minutes more than a tenth of the requests to the HTTP API were answered with a status from 500, also by API Gateway itself: a function crashed, timed out or was throttled, or a [ceiling](limits.md#jobs-at-once) is reached",
+                "More than a tenth of the requests have been answered with a status from 500 for fifteen minutes. The \
+                 access log of the HTTP API says which.",
+                "for 15 minutes more than a tenth of the requests to the HTTP API were answered with a status from \
+                 500, also by API Gateway itself: a function crashed, timed out or was throttled, or a \
+                 [ceiling](limits.md#jobs-at-once) is reached",
                 advice(
                     "clients repeat them",
-                    "the status and the route in the API's [access log](#logs); with `SystemIsFull` or `JobTypeIsFull` see there, else the log of the function",
+                    "the status and the route in the API's [access log](#logs); with `SystemIsFull` or \
+                     `JobTypeIsFull` see there, else the log of the function",
                 ),
             )
         },

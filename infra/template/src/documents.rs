@@ -6,18 +6,22 @@ use std::path::Path;
 use std::{fs, io};
 
 use rowmill_aws::observe::metrics::{Metric, Unit};
+use rowmill_core::model::cost::PriceList;
+use rowmill_core::ports::WAKE_SHARDS;
 
 use crate::alarms::{self, Alarm};
 use crate::functions::{self, Statement};
-use crate::parameters;
 
 /// The documents with their tables as they must be.
-pub fn all(repository: &Path) -> io::Result<Vec<(&'static str, String)>> {
+pub fn all(repository: &Path, template: &str) -> io::Result<Vec<(&'static str, String)>> {
     let alarms = |is_early| alarm_table(alarms::all().into_iter().filter(move |alarm| alarm.is_early == is_early));
     let tables = [
-        ("docs/limits.md", vec![("parameters", parameter_table())]),
+        ("docs/limits.md", vec![("parameters", parameter_table(template))]),
         ("docs/metrics.md", vec![("metrics", metric_table())]),
-        ("docs/operating.md", vec![("early alarms", alarms(true)), ("alarms", alarms(false))]),
+        (
+            "docs/operating.md",
+            vec![("early alarms", alarms(true)), ("alarms", alarms(false)), ("fixed sum", fixed_sum())],
+        ),
         ("docs/permissions.md", vec![("used", used_table()), ("only on AWS", unseen_table())]),
     ];
     let filled = |(path, tables): (&'static str, Vec<(&str, String)>)| {
@@ -48,14 +52,24 @@ fn codes<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
     names.into_iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
 }
 
-fn parameter_table() -> String {
-    let mut table = String::new();
-    for section in parameters::all() {
-        write!(table, "\n### {}\n\n| parameter | default | description |\n|---|---|---|\n", section.heading).unwrap();
-        for parameter in section.parameters {
-            let default =
-                if parameter.default.is_empty() { "–".to_owned() } else { format!("`{}`", cell(&parameter.default)) };
-            writeln!(table, "| `{}` | {default} | {} |", parameter.name, cell(parameter.about)).unwrap();
+/// The parameters by their headings in the template, which are comments: `# -- Files -----`.
+fn parameter_table(template: &str) -> String {
+    let lines = template.lines().skip_while(|line| *line != "Parameters:").take_while(|line| *line != "Mappings:");
+    let (mut table, mut name, mut description) = (String::new(), "", "");
+    for line in lines {
+        if let Some(heading) = line.strip_prefix("  # -- ") {
+            let heading = heading.trim_end_matches(['-', ' ']);
+            write!(table, "\n### {heading}\n\n| parameter | default | description |\n|---|---|---|\n").unwrap();
+        } else if let Some(text) = line.strip_prefix("    Description: ") {
+            description = text.trim_matches('\'');
+        } else if let Some(default) = line.strip_prefix("    Default: ") {
+            let default = match default.trim_matches(['\'', '"']) {
+                "" => "–".to_owned(),
+                default => format!("`{}`", cell(default)),
+            };
+            writeln!(table, "| `{name}` | {default} | {} |", cell(description)).unwrap();
+        } else if let Some(parameter) = line.strip_prefix("  ").and_then(|line| line.strip_suffix(':')) {
+            name = parameter;
         }
     }
     table
@@ -89,6 +103,32 @@ fn alarm_table(alarms: impl Iterator<Item = Alarm>) -> String {
         let names = codes(names.iter().map(String::as_str));
         writeln!(table, "| {names} | {} | {} | {} |", alarm.means, alarm.advice.meanwhile, alarm.advice.todo).unwrap();
     }
+    table
+}
+
+/// What a stack costs a month without a job, in dollars.
+fn fixed_sum() -> String {
+    const MONTH_SECONDS: u64 = 730 * 60 * 60;
+    let dollars = |pico: u64| pico as f64 / 1e12;
+    let prices = PriceList::US_EAST_1;
+    let (alarms, queues) = (alarms::all().len(), functions::queue_mappings().len());
+    // Five pollers wait for 20 seconds each.
+    let polls = dollars(MONTH_SECONDS / 4 * prices.sqs_request) * queues as f64;
+    // A sweep takes about a tenth of a second of 256 MB, and half a read unit for each shard of the index.
+    let sweep = prices.lambda_request + prices.lambda_gb_second / 40 + u64::from(WAKE_SHARDS) * prices.read_unit / 2;
+    let sweeps = dollars(MONTH_SECONDS / 60 * sweep);
+    let rows = [
+        (format!("{alarms} alarms, ten of an account free"), alarms as f64 * 0.10),
+        ("the dashboard, three of an account free".to_owned(), 3.0),
+        (format!("{queues} queues that Lambda asks for messages, a request every four seconds"), polls),
+        ("a sweep a minute".to_owned(), sweeps),
+    ];
+    let sum: f64 = rows.iter().map(|(_, dollars)| dollars).sum();
+    let mut table = String::from("| what | dollars a month |\n|---|---|\n");
+    for (what, dollars) in rows {
+        writeln!(table, "| {what} | {dollars:.2} |").unwrap();
+    }
+    writeln!(table, "| together | {sum:.2} |").unwrap();
     table
 }
 
@@ -153,9 +193,12 @@ fn unseen_table() -> String {
         functions::described().into_iter().filter(|function| function.writes_by_key).map(|function| function.name);
     let mut table = String::from(
         "| functions | resource | actions | needed for |\n|---|---|---|---|\n\
-         | all | its log group | `logs:CreateLogStream`, `logs:PutLogEvents` | what the function prints; Lambda writes it in the function's role |\n\
-         | all | `*` | `xray:PutTraceSegments`, `xray:PutTelemetryRecords` | traces (`Tracing: Active`); X-Ray has no resources that could be named |\n\
-         | all | `KmsKeyArn` | `kms:Decrypt` | reading what is encrypted with the operator's key: the environment of every function, rows, objects and messages |\n",
+         | all | its log group | `logs:CreateLogStream`, `logs:PutLogEvents` | \
+         what the function prints; Lambda writes it in the function's role |\n\
+         | all | `*` | `xray:PutTraceSegments`, `xray:PutTelemetryRecords` | \
+         traces (`Tracing: Active`); X-Ray has no resources that could be named |\n\
+         | all | `KmsKeyArn` | `kms:Decrypt` | reading what is encrypted with the operator's key: \
+         the environment of every function, rows, objects and messages |\n",
     );
     let writers: Vec<&str> = writers.collect();
     let stores = "storing an object or sending a message under the operator's key";

@@ -1,6 +1,6 @@
 //! The functions, with their environments and their roles, and the mappings that invoke them.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use rowmill_api::routes;
 use rowmill_aws::host::http::Access;
@@ -56,6 +56,12 @@ pub fn groups(function: &Function) -> Vec<Group> {
     let limited = routes::all().any(|route| route.function == function.name && route.is_limited());
     let of_api = is_http.then_some(Access::GROUP).into_iter().chain(limited.then_some(RequestLimits::GROUP));
     of_api.chain(function.settings.iter().copied()).collect()
+}
+
+/// The defaults of the parameters that functions read.
+pub fn defaults() -> BTreeMap<&'static str, String> {
+    let settings = all().into_iter().flat_map(groups).flat_map(|group| (group.settings)());
+    settings.map(|setting| (setting.parameter, setting.default)).collect()
 }
 
 /// A function as the template writes it.
@@ -142,7 +148,8 @@ fn skipped_checks(function: &Function) -> Vec<(&'static str, &'static str)> {
     let (concurrency, dead_letters) = match function.triggers[0] {
         Trigger::Http | Trigger::WebSocket(_) => ("", "The caller gets the failure."),
         Trigger::Queue { .. } | Trigger::DeadLetters(_) => (
-            "The event source mapping caps its workers. Reserved concurrency would turn throttled messages into dead letters.",
+            "The event source mapping caps its workers. Reserved concurrency would turn throttled messages into dead \
+             letters.",
             "Its queues have dead-letter queues.",
         ),
         Trigger::Stream(Stream { given_up: Some(_), .. }) => {

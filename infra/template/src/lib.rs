@@ -1,15 +1,14 @@
 //! Writes `template.yaml`, and the tables of the documents that follow from it, from what the functions declare.
 //!
-//! `functions` turns the declarations into what the template repeats for each of them; `alarms` does so for the alarms, and
-//! `parameters` has the parameters. `template.yaml.jinja` is the template itself, in the order of the flow: what occurs once
-//! stands there as it is, and a macro writes what occurs for each function, queue or route.
+//! `functions` turns the declarations into what the template repeats for each of them, and `alarms` does so for the
+//! alarms. `template.yaml.jinja` is the template itself, in the order of the flow: what occurs once stands there as it
+//! is, and a loop writes what occurs for each function, queue or route.
 
 mod alarms;
 mod api;
 mod dashboard;
 mod documents;
 mod functions;
-mod parameters;
 mod resources;
 
 use std::path::Path;
@@ -25,8 +24,9 @@ pub use functions::{all as functions, statements, stem};
 /// # Errors
 /// If a document cannot be read, or lacks a line around a table.
 pub fn files(repository: &Path) -> io::Result<Vec<(&'static str, String)>> {
-    let mut files = vec![("template.yaml", template())];
-    files.extend(documents::all(repository)?);
+    let template = template();
+    let mut files = documents::all(repository, &template)?;
+    files.push(("template.yaml", template));
     Ok(files)
 }
 
@@ -48,11 +48,10 @@ fn template() -> String {
     environment.set_keep_trailing_newline(true);
     environment.set_undefined_behavior(UndefinedBehavior::Strict);
     environment.add_filter("comment", |text: &str, indent: usize| comment(text, indent));
-    environment.add_filter("yaml", yaml);
+    // JSON strings are YAML.
+    environment.add_filter("yaml", |text: &str| serde_json::Value::from(text).to_string());
     let context = context! {
-        parameters => parameters::all(),
-        visibilities => parameters::visibilities(),
-        storage_days => parameters::storage_days(),
+        defaults => functions::defaults(),
         queues => resources::queues(),
         dead_letter_queues => resources::dead_letter_queues(),
         functions => functions::described(),
@@ -81,13 +80,4 @@ fn comment(text: &str, indent: usize) -> String {
         line += word;
     }
     if line.is_empty() { lines } else { lines + &format!("{start}{line}\n") }
-}
-
-/// A text as a YAML scalar: in quotes if it would be something else without them.
-fn yaml(text: &str) -> String {
-    let special = text.is_empty()
-        || text.starts_with(|c: char| c.is_ascii_digit() || "[]{}!*&|>'\"%@`?-".contains(c))
-        || [": ", " #"].iter().any(|part| text.contains(part))
-        || ["true", "false", "null"].contains(&text);
-    if special { format!("'{}'", text.replace('\'', "''")) } else { text.to_owned() }
 }

@@ -46,7 +46,10 @@ fn described(queue: &Queue) -> QueueResource {
 pub fn dead_letter_queues() -> Vec<QueueResource> {
     let own = QUEUES.iter().filter_map(|resource| resource.queue).filter(|queue| queue.dead_letters == queue.stem);
     let of_queue = |queue: Queue| {
-        let settles = |trigger: &Trigger| matches!(trigger, Trigger::DeadLetters(of) if of.iter().any(|read| read.queue == Some(queue)));
+        let settles = |trigger: &Trigger| match trigger {
+            Trigger::DeadLetters(of) => of.iter().any(|read| read.queue == Some(queue)),
+            _ => false,
+        };
         QueueResource { id: dead_letters_of(queue.stem), about: "", limit: limit_of(settles), ..described(&queue) }
     };
     let announcements = QueueResource {

@@ -1,5 +1,5 @@
-//! Checks that no emulator makes and AWS does not either: that `template.yaml` fits the code, and what AWS's documentation
-//! asks for. What follows from a declaration by construction is not checked again.
+//! Checks that no emulator makes and AWS does not either: that `template.yaml` fits the code, and what AWS's
+//! documentation asks for. What follows from a declaration by construction is not checked again.
 
 mod api;
 mod deployer;

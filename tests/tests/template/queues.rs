@@ -1,10 +1,12 @@
 //! Queues and their readers.
 
+use rowmill_settings::VISIBILITY_TIMEOUTS;
 use serde_json::{Value, json};
 
-use crate::{default_of, event_sources, mapped, maximum_of, number, properties, target, template};
+use crate::{allowed, default_of, event_sources, mapped, maximum_of, number, properties, target, template};
 
-/// AWS asks for a dead-letter queue of the same kind, and a message that expires before its dead letter is read is lost.
+/// AWS asks for a dead-letter queue of the same kind, and a message that expires before its dead letter is read is
+/// lost.
 #[test]
 fn a_dead_letter_queue_is_of_the_kind_of_its_queue_and_every_queue_keeps_messages_longest() {
     let template = template();
@@ -30,6 +32,25 @@ fn a_lane_lets_one_chunk_through_at_a_time() {
     // A batch could hold several messages of a lane.
     let (.., source) = event_sources(&template).into_iter().find(|(queue, ..)| *queue == "LanesQueue").unwrap();
     assert_eq!(source["BatchSize"], json!(1));
+}
+
+/// AWS asks for at least six times, so that a throttled invocation does not make its messages visible while the poller
+/// still holds them.
+#[test]
+fn the_visibility_timeout_is_six_times_every_allowed_time_limit() {
+    let template = template();
+    for parameter in
+        ["SplitTimeoutSeconds", "ProcessTimeoutSeconds", "CompleteTimeoutSeconds", "DeadLetterTimeoutSeconds"]
+    {
+        let visibility = json!({ "Fn::FindInMap": ["SixTimes", { "Ref": parameter }, "Seconds"] });
+        for seconds in allowed(&template, parameter) {
+            assert_eq!(
+                mapped(&template, &visibility, seconds),
+                u64::from(VISIBILITY_TIMEOUTS) * seconds,
+                "{parameter}"
+            );
+        }
+    }
 }
 
 #[test]

@@ -1,8 +1,9 @@
 //! Times that must fit each other.
 
 use rowmill::template::Template;
+use rowmill_core::model::breaker::BreakerLimits;
 use rowmill_core::model::job::LEASE_MARGIN;
-use rowmill_settings::{VISIBILITY_TIMEOUTS, time_bounds};
+use rowmill_settings::{SettingsGroup, VISIBILITY_TIMEOUTS, time_bounds};
 use serde_json::Value;
 
 use crate::{DAY_SECONDS, allowed, default_of, maximum_of, template};
@@ -40,8 +41,9 @@ fn the_times_of_the_recovery_are_above_their_bounds() {
 fn a_failed_chunk_comes_again_within_the_window_of_a_breaker() {
     let template = template();
     let visibility = default_of(&template, "ProcessTimeoutSeconds") * u64::from(VISIBILITY_TIMEOUTS);
-    assert!(default_of(&template, "BreakerWindowSeconds") > visibility);
-    assert!(default_of(&template, "BreakerProbeSeconds") * 2 <= default_of(&template, "BreakerWindowSeconds"));
+    let window = BreakerLimits::defaults().window.as_secs();
+    assert!(window > visibility);
+    assert!(default_of(&template, "BreakerProbeSeconds") * 2 <= window);
 }
 
 #[test]

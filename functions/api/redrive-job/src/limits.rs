@@ -13,7 +13,7 @@ rowmill_settings::settings! {
         /// When the sweep first looks at the attempt.
         pub recovery: Recovery;
         /// The largest corrected file, in bytes. It is held in memory.
-        pub corrected_max_bytes: u64 = 5_000_000, "CorrectedMaxBytes";
+        pub corrected_max_bytes: u64 = 5_000_000;
         /// The longest `Retry-After` of a refused redrive.
         pub retry_after_max: Duration = RETRY_AFTER_MAX;
     }

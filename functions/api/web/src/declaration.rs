@@ -7,7 +7,8 @@ use crate::limits::PageSettings;
 
 pub static FUNCTION: Function = Function {
     name: "web",
-    purpose: "The page. Its role allows its log only: it signs one link, to learn the origin of links, and never uses it.",
+    purpose: "The page. Its role allows its log only: it signs one link, to learn the origin of links, and never uses \
+              it.",
     triggers: &[Trigger::Http],
     settings: &[PageSettings::GROUP, FileLimits::GROUP, JobTargets::GROUP],
     uses: &[Use::names(&[BUCKET, LIVE_URL])],

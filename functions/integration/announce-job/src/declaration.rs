@@ -10,7 +10,10 @@ pub static FUNCTION: Function = Function {
     triggers: &[Trigger::Stream(Stream {
         name: "Announcements",
         table: JOBS_TABLE,
-        note: "Most changes of the jobs table are commits. Only the start of an attempt (split begins, or redrive) and its end invoke the function; changes that the filter drops cost nothing. Failed batches are retried during an outage of the bus. Stream records live for a day; after 23 hours a record is given up and its position goes to the dead-letter queue.",
+        note: "Most changes of the jobs table are commits. Only the start of an attempt (split begins, or redrive) \
+               and its end invoke the function; changes that the filter drops cost nothing. Failed batches are \
+               retried during an outage of the bus. Stream records live for a day; after 23 hours a record is given \
+               up and its position goes to the dead-letter queue.",
         from: "TRIM_HORIZON",
         batch: 100,
         window: 0,

@@ -12,7 +12,7 @@ use crate::limits::{FileLimits, InboxSettings};
 pub static FUNCTION: Function = Function {
     name: "receive-file",
     purpose: "Turns a file dropped under inbox/ into an upload and a job.",
-    triggers: &[Trigger::single(INBOX_QUEUE, Figure::Set("InboxMaximumConcurrency"), "")],
+    triggers: &[Trigger::single(INBOX_QUEUE, Figure::Is(2), "")],
     timeout: Figure::Is(60),
     memory_megabytes: Function::SMALL,
     settings: &[

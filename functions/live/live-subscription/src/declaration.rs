@@ -1,7 +1,7 @@
 //! The function as data.
 
 use rowmill_settings::declaration::{Function, Trigger, Use};
-use rowmill_settings::{CONNECTIONS_TABLE, JOBS_TABLE, LIVE_URL, SettingsGroup, SubscriptionLimits};
+use rowmill_settings::{CONNECTIONS_TABLE, JOBS_TABLE, LIVE_URL};
 
 pub static FUNCTION: Function = Function {
     name: "live-subscription",
@@ -11,7 +11,6 @@ pub static FUNCTION: Function = Function {
         "$default",
         "Only a connection that was let in can send messages.",
     )])],
-    settings: &[SubscriptionLimits::GROUP],
     uses: &[
         Use::of("Jobs", &["dynamodb:GetItem", "dynamodb:Query", "dynamodb:BatchGetItem"], &[JOBS_TABLE]),
         Use::of("JobsOfOwner", &["dynamodb:Query"], &[JOBS_TABLE]).parts(&["/index/owner-index"]),

@@ -4,11 +4,10 @@ use rowmill_api::job::JobReader;
 use rowmill_aws::host::live_events;
 use rowmill_core::ports::BoxError;
 use rowmill_core::sending::live_sender::LiveSender;
-use rowmill_settings::SubscriptionLimits;
 
 use crate::declaration::FUNCTION;
 use crate::handler;
-use crate::subscribe::Subscriber;
+use crate::subscribe::{SUBSCRIPTIONS_MAX, Subscriber};
 
 pub async fn start() -> Result<(), BoxError> {
     let runtime = rowmill_aws::start(&FUNCTION).await?;
@@ -21,7 +20,7 @@ pub async fn start() -> Result<(), BoxError> {
         connections,
         subscriptions: ports.subscriptions.get()?,
         clock,
-        per_connection: runtime.settings::<SubscriptionLimits>()?.per_connection,
+        per_connection: SUBSCRIPTIONS_MAX,
     };
     live_events::live(&runtime, subscriber, handler::handle).await
 }

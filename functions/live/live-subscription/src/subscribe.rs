@@ -20,6 +20,9 @@ const SNAPSHOTS: usize = 20;
 
 const SNAPSHOTS_AT_ONCE: usize = 4;
 
+/// Maximum number of subscriptions of a connection.
+pub const SUBSCRIPTIONS_MAX: usize = 50;
+
 /// The use case and the ports it works through.
 pub struct Subscriber {
     pub reader: JobReader,

@@ -9,7 +9,9 @@ pub static FUNCTION: Function = Function {
     triggers: &[Trigger::Stream(Stream {
         name: "Pushes",
         table: JOBS_TABLE,
-        note: "The second reader of this stream, which has room for two. A batch waits for a second, so that a busy job costs one invocation a second. A change older than any connection is given up: nobody is left to hear of it.",
+        note: "The second reader of this stream, which has room for two. A batch waits for a second, so that a busy \
+               job costs one invocation a second. A change older than any connection is given up: nobody is left to \
+               hear of it.",
         from: "LATEST",
         batch: 1000,
         window: 1,
@@ -24,7 +26,8 @@ pub static FUNCTION: Function = Function {
         says: "Live messages have waited for five minutes. push-progress fails, or cannot keep up.",
         means: "live messages have waited for five minutes: `push-progress` fails, or cannot keep up",
         advice: Advice {
-            meanwhile: "jobs are not affected; it is tried again until a message is older than any connection (2 h 10 min)",
+            meanwhile: "jobs are not affected; it is tried again until a message is older than any connection (2 h 10 \
+                        min)",
             todo: "the log of `push-progress`",
         },
     })],

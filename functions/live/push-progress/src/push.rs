@@ -3,7 +3,8 @@
 //! One batch of changes is one call. For each owner in it one query finds who watches. For each watched job the view is
 //! read, which is at least as new as the changes, and goes to every watcher. A job has at most one `progress` a second:
 //! if the last one is younger, the call waits for the rest of the second and reads the view then. So the last state is
-//! always sent. If the process dies meanwhile, the stream delivers the batch again. The end of an attempt comes at once.
+//! always sent. If the process dies meanwhile, the stream delivers the batch again. The end of an attempt comes at
+//! once.
 
 use std::collections::BTreeMap;
 use std::error::Error;

@@ -10,7 +10,7 @@ pub static FUNCTION: Function = Function {
     purpose: "Composes the results of a job, ends it exactly once and releases its slots.",
     triggers: &[Trigger::single(COMPLETIONS_QUEUE, Figure::Is(10), "One completion may take most of an invocation.")],
     timeout: Figure::Set("CompleteTimeoutSeconds"),
-    memory_megabytes: Figure::Set("CompleteMemoryMegabytes"),
+    memory_megabytes: Function::SMALL,
     settings: &[CompleteLimits::GROUP],
     uses: &[
         Use::of("Jobs", &["dynamodb:GetItem", "dynamodb:Query", "dynamodb:UpdateItem"], &[JOBS_TABLE]),
@@ -21,9 +21,6 @@ pub static FUNCTION: Function = Function {
         Use::send(&[COMPLETIONS_QUEUE]).why("Long results continue in another invocation."),
     ],
     loops: "Each invocation stores how much of the results it composed, so the loop ends with the results.",
-    errors: Errors::Share(Advice {
-        meanwhile: "messages come back, in the end as dead letters",
-        todo: "its log; raise `CompleteMemoryMegabytes` if it is killed",
-    }),
+    errors: Errors::Share(Advice { meanwhile: "messages come back, in the end as dead letters", todo: "its log" }),
     ..Function::DEFAULT
 };

@@ -13,16 +13,23 @@ const BATCH: Figure = Figure::Set("ChunksPerInvocation");
 
 pub static FUNCTION: Function = Function {
     name: "process-items",
-    purpose: "Runs the job type's processor over the items of a chunk and commits the chunk. The items of an isolated chunk run one at a time.",
+    purpose: "Runs the job type's processor over the items of a chunk and commits the chunk. The items of an isolated \
+              chunk run one at a time.",
     triggers: &[
         Trigger::queue(ITEMS_QUEUE, BATCH, Figure::Set("ItemsMaximumConcurrency")),
         Trigger::queue(ITEMS_HIGH_QUEUE, BATCH, Figure::Set("ItemsMaximumConcurrency")),
         Trigger::queue(ITEMS_LOW_QUEUE, BATCH, Figure::Set("ItemsLowMaximumConcurrency")),
-        Trigger::single(ISOLATE_QUEUE, Figure::Is(2), "An item that kills the process kills the run of one chunk only."),
+        Trigger::single(
+            ISOLATE_QUEUE,
+            Figure::Is(2),
+            "An item that kills the process kills the run of one chunk \
+                                                       only.",
+        ),
         Trigger::single(
             LANES_QUEUE,
             Figure::Set("LanesMaximumConcurrency"),
-            "A lane lets one chunk through at a time. A batch could hold several of one lane, which would run side by side.",
+            "A lane lets one chunk through at a time. A batch could hold several of one lane, which would run side by \
+             side.",
         ),
     ],
     timeout: Figure::Set("ProcessTimeoutSeconds"),
@@ -33,11 +40,21 @@ pub static FUNCTION: Function = Function {
             .why("Query reads the counters of the job that probes whether its target is back."),
         Use::of("Breakers", &["dynamodb:GetItem", "dynamodb:UpdateItem"], &[ADMISSION_TABLE])
             .why("The breakers of the job types."),
-        Use::of("Records", &["dynamodb:GetItem", "dynamodb:PartiQLInsert", "dynamodb:PartiQLUpdate", "dynamodb:PutItem"], &[RECORDS_TABLE])
-            .why("PartiQL statements upsert records, many in a request, each with its own condition. The others find out, once for each dataset, how many partitions it has, and store it."),
+        Use::of(
+            "Records",
+            &["dynamodb:GetItem", "dynamodb:PartiQLInsert", "dynamodb:PartiQLUpdate", "dynamodb:PutItem"],
+            &[RECORDS_TABLE],
+        )
+        .why(
+            "PartiQL statements upsert records, many in a request, each with its own condition. The others find \
+                  out, once for each dataset, how many partitions it has, and store it.",
+        ),
         Use::FILES,
         Use::MISSING_OBJECTS,
-        Use::RESULTS.why("Its own run outputs, those of an earlier run of the chunk, the input of a redrive, chunk indexes."),
+        Use::RESULTS.why(
+            "Its own run outputs, those of an earlier run of the chunk, the input of a redrive, chunk \
+                          indexes.",
+        ),
         Use::on("Targets", &["lambda:InvokeFunction"], "!Split [\",\", !Ref InvokeTargetArns]", "InvokeTargetArns")
             .only_if("HasInvokeTargets"),
         Use::names(&[WEBHOOK_SECRET]),
@@ -48,7 +65,10 @@ pub static FUNCTION: Function = Function {
             "WebhookSecretArn or WebhookSecret",
         )
         .only_if("HasJobTargets")
-        .why("The process reads the secret itself, at its start: a variable would show it to everyone who may see the function."),
+        .why(
+            "The process reads the secret itself, at its start: a variable would show it to everyone who may see the \
+              function.",
+        ),
         Use::send(&[ITEMS_QUEUE, ITEMS_HIGH_QUEUE, ITEMS_LOW_QUEUE, ISOLATE_QUEUE, LANES_QUEUE, COMPLETIONS_QUEUE])
             .why("Its own queues too: a long chunk continues in another invocation.")
             .unseen(&[(
@@ -59,10 +79,12 @@ pub static FUNCTION: Function = Function {
         Use::of("HoldLane", &["sqs:ChangeMessageVisibility"], &[LANES_QUEUE])
             .why("A lane stays busy until its run has certainly ended."),
     ],
-    loops: "Each invocation commits a chunk or stores more of its items as done, and the chunks of a job are counted, so the loop ends with the job.",
+    loops: "Each invocation commits a chunk or stores more of its items as done, and the chunks of a job are counted, \
+            so the loop ends with the job.",
     errors: Errors::Share(Advice {
         meanwhile: "chunks come back, in the end one item at a time",
-        todo: "its log: `signal: killed` asks for `ProcessMemoryMegabytes`; an error at the start for [a setting](#webhooks-do-not-start)",
+        todo: "its log: `signal: killed` asks for `ProcessMemoryMegabytes`; an error at the start for [a \
+               setting](#webhooks-do-not-start)",
     }),
     ..Function::DEFAULT
 };

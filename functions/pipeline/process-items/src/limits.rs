@@ -17,6 +17,6 @@ rowmill_settings::settings! {
         /// Maximum number of items of an isolated chunk that are passed over. With one more its rest fails too.
         pub passed_over_max: u32 = 10;
         /// Maximum size of the outputs of a chunk's items together. They are held in memory.
-        pub output_max_bytes: u64 = 4 * 1024 * 1024, "ChunkOutputMaxBytes";
+        pub output_max_bytes: u64 = 4 * 1024 * 1024;
     }
 }

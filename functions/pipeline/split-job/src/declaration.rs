@@ -44,7 +44,8 @@ pub static FUNCTION: Function = Function {
         .why("Its own queue too: a long file continues in another invocation. Isolated chunks of a resumed job.")
         .unseen(&[("sqs:SendMessage", "IsolateQueue", "sending the isolated chunks of a resumed job again")]),
     ],
-    loops: "A long file takes more. Each invocation stores how far it cut and the next continues there, so the loop ends with the file.",
+    loops: "A long file takes more. Each invocation stores how far it cut and the next continues there, so the loop \
+            ends with the file.",
     errors: Errors::Share(Advice {
         meanwhile: "messages come back, in the end as dead letters",
         todo: "its log; raise `SplitTimeoutSeconds` if it times out",

@@ -12,7 +12,7 @@ rowmill_settings::settings! {
         /// Size of one read of a file.
         pub range_bytes: u64 = RANGE_BYTES;
         /// Number of such reads in flight. One range more is in memory.
-        pub reads_in_flight: usize = 8, "SplitReadsInFlight";
+        pub reads_in_flight: usize = 8;
         /// Limits of the text of a packed upload.
         pub packed: PackedLimits;
         /// Time before the end of its invocation at which a split is handed over to the next one.

@@ -24,7 +24,8 @@ pub static FUNCTION: Function = Function {
         Use::MISSING_OBJECTS,
         Use::send(&[ITEMS_QUEUE, ITEMS_HIGH_QUEUE, ITEMS_LOW_QUEUE, ISOLATE_QUEUE, LANES_QUEUE, COMPLETIONS_QUEUE]),
     ],
-    loops: "A dead chunk goes back to process-items, which may need many invocations for it. It is isolated once, and given up if it becomes a dead letter again, so the loop ends with the chunk.",
+    loops: "A dead chunk goes back to process-items, which may need many invocations for it. It is isolated once, and \
+            given up if it becomes a dead letter again, so the loop ends with the chunk.",
     errors: Errors::Share(Advice { meanwhile: "dead letters come back", todo: "its log" }),
     ..Function::DEFAULT
 };

@@ -21,13 +21,27 @@ pub static FUNCTION: Function = Function {
         Use::of("Jobs", &["dynamodb:GetItem", "dynamodb:UpdateItem", "dynamodb:Query"], &[JOBS_TABLE]),
         Use::of("JobsDue", &["dynamodb:Query"], &[JOBS_TABLE]).parts(&["/index/wake-index"]),
         Use::of("Admission", &["dynamodb:GetItem", "dynamodb:BatchGetItem", "dynamodb:UpdateItem"], &[ADMISSION_TABLE])
-            .why("The slots of paused jobs and of those that nobody took up before their deadline, and the breakers of the job types."),
+            .why(
+                "The slots of paused jobs and of those that nobody took up before their deadline, and the breakers \
+                  of the job types.",
+            ),
         Use::of("ChunkIndexes", &["s3:GetObject"], &[BUCKET]).parts(&["/results/*"]),
         Use::send(&[
-            JOBS_QUEUE, JOBS_HIGH_QUEUE, ITEMS_QUEUE, ITEMS_HIGH_QUEUE, ITEMS_LOW_QUEUE, ISOLATE_QUEUE, LANES_QUEUE, COMPLETIONS_QUEUE,
+            JOBS_QUEUE,
+            JOBS_HIGH_QUEUE,
+            ITEMS_QUEUE,
+            ITEMS_HIGH_QUEUE,
+            ITEMS_LOW_QUEUE,
+            ISOLATE_QUEUE,
+            LANES_QUEUE,
+            COMPLETIONS_QUEUE,
         ]),
-        Use::of("Backlog", &["sqs:GetQueueAttributes"], &[ITEMS_QUEUE, ITEMS_HIGH_QUEUE, ITEMS_LOW_QUEUE, ISOLATE_QUEUE, LANES_QUEUE])
-            .why("A silent chunk may still be queued."),
+        Use::of(
+            "Backlog",
+            &["sqs:GetQueueAttributes"],
+            &[ITEMS_QUEUE, ITEMS_HIGH_QUEUE, ITEMS_LOW_QUEUE, ISOLATE_QUEUE, LANES_QUEUE],
+        )
+        .why("A silent chunk may still be queued."),
     ],
     errors: Errors::Any(Advice { meanwhile: "the next one continues", todo: "its log" }),
     ..Function::DEFAULT

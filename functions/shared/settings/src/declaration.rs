@@ -1,8 +1,8 @@
 //! Declarations: what a function is, and what it needs, as data.
 //!
-//! Each function declares itself in its `declaration.rs`. `infra/template` writes from these `template.yaml` (the function,
-//! its log, its role, its environment, its triggers and its alarms) and the tables in `docs/`. A function can read only what
-//! it declares: see `rowmill_aws::start`.
+//! Each function declares itself in its `declaration.rs`. `infra/template` writes from these `template.yaml` (the
+//! function, its log, its role, its environment, its triggers and its alarms) and the tables in `docs/`. A function can
+//! read only what it declares: see `rowmill_aws::start`.
 
 use crate::{BUCKET, Resource, Setting};
 
@@ -20,8 +20,8 @@ pub struct Function {
     /// The settings that it reads, without those that every function behind the HTTP API reads.
     pub settings: &'static [Group],
     pub uses: &'static [Use],
-    /// Why its messages may invoke it again and again; empty if they do not. Lambda stops a loop of messages after about
-    /// 16 invocations, unless it is allowed.
+    /// Why its messages may invoke it again and again; empty if they do not. Lambda stops a loop of messages after
+    /// about 16 invocations, unless it is allowed.
     pub loops: &'static str,
     /// Alarm on its errors.
     pub errors: Errors,

@@ -18,8 +18,8 @@ crate::settings! {
 crate::settings! {
     impl PackedLimits {
         expanded_max_bytes: u64 = PackedLimits::DEFAULT.expanded_max_bytes, "ExpandedMaxBytes";
-        ratio_max: u64 = PackedLimits::DEFAULT.ratio_max, "ExpansionRatioMax";
-        sheet_cells_max: u64 = PackedLimits::DEFAULT.sheet_cells_max, "SheetCellsMax";
+        ratio_max: u64 = PackedLimits::DEFAULT.ratio_max;
+        sheet_cells_max: u64 = PackedLimits::DEFAULT.sheet_cells_max;
     }
 }
 

@@ -22,7 +22,7 @@ crate::settings! {
 crate::settings! {
     impl ChunkLimits {
         max_items: u32 = 500, "ChunkMaxItems";
-        max_bytes: u64 = MIB, "ChunkMaxBytes";
+        max_bytes: u64 = MIB;
         max_record_bytes: u64 = MIB, "RecordMaxBytes";
     }
 }
@@ -59,7 +59,7 @@ crate::settings! {
 crate::settings! {
     impl BreakerLimits {
         failures: u32 = 5, "BreakerFailures";
-        window: Duration = Duration::from_secs(10 * 60), "BreakerWindowSeconds";
+        window: Duration = Duration::from_secs(10 * 60);
         probe: Duration = Duration::from_secs(60), "BreakerProbeSeconds";
     }
 }

@@ -22,8 +22,8 @@
 //! with `Seconds`, `Hours` or `Days`.
 //!
 //! Groups that several functions read are here. A group that one function reads is in the `limits.rs` of that function.
-//! Its [declaration] names the groups that it reads, from which `infra/template` writes its environment, and its `start.rs`
-//! reads each of them once.
+//! Its [declaration] names the groups that it reads, from which `infra/template` writes its environment, and its
+//! `start.rs` reads each of them once.
 
 pub mod declaration;
 mod files;
@@ -47,7 +47,7 @@ use crate::time_bounds::TooShort;
 pub use files::{FileLimits, Links};
 pub use job_types::JobTypeSettings;
 pub use jobs::{Deadlines, JobRetention, RETRY_AFTER_MAX, Recovery, StopGrace};
-pub use live::{ConnectionLimits, SubscriptionLimits};
+pub use live::ConnectionLimits;
 pub use owner_priorities::OwnerPrioritySettings;
 pub use resources::{
     ADMISSION_TABLE, BUCKET, COMPLETIONS_QUEUE, CONNECTIONS_TABLE, EVENT_BUS, INBOX_QUEUE, ISOLATE_QUEUE,

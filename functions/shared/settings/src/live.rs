@@ -6,10 +6,3 @@ crate::settings! {
         pub per_owner: usize = 500, "OwnerLiveConnections";
     }
 }
-
-crate::settings! {
-    #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-    pub struct SubscriptionLimits {
-        pub per_connection: usize = 50, "ConnectionSubscriptions";
-    }
-}

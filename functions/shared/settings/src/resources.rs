@@ -119,10 +119,12 @@ const fn late(says: &'static str, means: &'static str, meanwhile: &'static str, 
 queues! {
     JOBS_QUEUE = "Jobs", "JOBS", "jobs", {
         about: "Jobs to split, of normal and low priority.",
-        deliveries: (3, "Fewer than for the other queues: split-job has the longest time limit, and all deliveries together must fit twice into the deadline of a job."),
+        deliveries: (3, "Fewer than for the other queues: split-job has the longest time limit, and all deliveries \
+                         together must fit twice into the deadline of a job."),
         dead_letters: "Jobs",
         late: late(
-            "Messages of jobs have waited longer than QueueAgeAlarmSeconds. split-job is too slow for the work, or does not run.",
+            "Messages of jobs have waited longer than QueueAgeAlarmSeconds. split-job is too slow for the work, or \
+             does not run.",
             "the oldest message of the jobs queue is older than `QueueAgeAlarmSeconds` (half an hour)",
             "jobs wait and are taken up in turn",
             "is `split-job` running and not throttled? raise `JobsMaximumConcurrency`",
@@ -133,7 +135,8 @@ queues! {
         deliveries: (3, ""),
         dead_letters: "Jobs",
         late: late(
-            "Messages of jobs with high priority have waited longer than QueueAgeAlarmSeconds. split-job is too slow for the work, or does not run.",
+            "Messages of jobs with high priority have waited longer than QueueAgeAlarmSeconds. split-job is too slow \
+             for the work, or does not run.",
             "the same for the jobs-high queue",
             "jobs with high priority wait and are taken up in turn",
             "as for `JobsBehind`; which owner creates so many of them? `OwnerPriorities` says [who may](#priorities)",
@@ -142,58 +145,76 @@ queues! {
     ITEMS_QUEUE = "Items", "ITEMS", "items", {
         about: "Chunks to process.",
         late: late(
-            "Chunks have waited longer than QueueAgeAlarmSeconds. process-items is too slow for the work, or does not run.",
+            "Chunks have waited longer than QueueAgeAlarmSeconds. process-items is too slow for the work, or does not \
+             run.",
             "the same for the items queue",
             CHUNKS_WAIT,
-            "is a big job running? then raise `QueueAgeAlarmSeconds`; else `ItemsMaximumConcurrency`, or look for `chunk not committed` in the log of `process-items`",
+            "is a big job running? then raise `QueueAgeAlarmSeconds`; else `ItemsMaximumConcurrency`, or look for \
+             `chunk not committed` in the log of `process-items`",
         ),
     }
     ITEMS_HIGH_QUEUE = "ItemsHigh", "ITEMS_HIGH", "items-high", {
         about: "Chunks of jobs with high priority.",
         late: late(
-            "Chunks of jobs with high priority have waited longer than QueueAgeAlarmSeconds. More work has high priority than its workers can do, or process-items does not run.",
+            "Chunks of jobs with high priority have waited longer than QueueAgeAlarmSeconds. More work has high \
+             priority than its workers can do, or process-items does not run.",
             "the same for the items-high queue",
             "chunks of jobs with high priority wait and are processed in turn",
-            "as for `ItemsBehind`; if much of the work has high priority, none has: [allow it to fewer owners](#priorities)",
+            "as for `ItemsBehind`; if much of the work has high priority, none has: [allow it to fewer \
+             owners](#priorities)",
         ),
     }
     ITEMS_LOW_QUEUE = "ItemsLow", "ITEMS_LOW", "items-low", {
-        about: "Chunks of jobs with low priority. They have few workers and wait by design: the alarm is raised only if that lasts for two hours, which is before the default deadline of a job whose chunks have waited all the time.",
+        about: "Chunks of jobs with low priority. They have few workers and wait by design: the alarm is raised only \
+                if that lasts for two hours, which is before the default deadline of a job whose chunks have waited \
+                all the time.",
         late: Late {
             periods: 24,
             ..late(
-                "For two hours chunks of jobs with low priority have waited longer than QueueAgeAlarmSeconds. Their workers are too few for the work, or process-items does not run.",
-                "for two hours without a break the oldest message of the items-low queue was older than `QueueAgeAlarmSeconds`. Low priority has few workers, so a shorter wait is no fault. With the defaults the alarm comes after two and a half hours of waiting, before a deadline of four hours is over",
+                "For two hours chunks of jobs with low priority have waited longer than QueueAgeAlarmSeconds. Their \
+                 workers are too few for the work, or process-items does not run.",
+                "for two hours without a break the oldest message of the items-low queue was older than \
+                 `QueueAgeAlarmSeconds`. Low priority has few workers, so a shorter wait is no fault. With the \
+                 defaults the alarm comes after two and a half hours of waiting, before a deadline of four hours is \
+                 over",
                 "chunks are processed in turn; a job whose deadline passes is stopped",
-                "is `process-items` throttled? look for `chunk not committed` in its log; else raise `ItemsLowMaximumConcurrency`, or give such jobs a longer `deadlineSeconds`",
+                "is `process-items` throttled? look for `chunk not committed` in its log; else raise \
+                 `ItemsLowMaximumConcurrency`, or give such jobs a longer `deadlineSeconds`",
             )
         },
     }
     ISOLATE_QUEUE = "Isolate", "ISOLATE", "isolate", {
         about: "Chunks whose message became a dead letter. They are processed item by item.",
         late: late(
-            "Isolated chunks have waited longer than QueueAgeAlarmSeconds. process-items is too slow for the work, or does not run.",
+            "Isolated chunks have waited longer than QueueAgeAlarmSeconds. process-items is too slow for the work, or \
+             does not run.",
             "the same as `ItemsBehind` for the isolate queue",
             "isolated chunks wait and are processed in turn",
             "the log of `process-items`: which job's items kill or stall it? cancel that job",
         ),
     }
     LANES_QUEUE = "Lanes", "LANES", "lanes", {
-        about: "Chunks of the job types that have a concurrency in JobTypes. Each of their lanes is a message group, of which one message is in flight at a time. A message that is sent again must not be taken for the same: each has a name of its own.",
+        about: "Chunks of the job types that have a concurrency in JobTypes. Each of their lanes is a message group, \
+                of which one message is in flight at a time. A message that is sent again must not be taken for the \
+                same: each has a name of its own.",
         dead_letters: "Lanes",
         lanes: true,
         late: late(
-            "Chunks have waited longer on a lane than QueueAgeAlarmSeconds. Their job type gets more work than its concurrency allows, or a chunk holds its lane.",
+            "Chunks have waited longer on a lane than QueueAgeAlarmSeconds. Their job type gets more work than its \
+             concurrency allows, or a chunk holds its lane.",
             "the same for the lanes queue",
             "chunks wait on their lanes and are processed in turn",
-            "which type gets more work than its `concurrency` allows? raise it in `JobTypes`, and `LanesMaximumConcurrency`; or look for `chunk not committed` in the log of `process-items`: such a chunk holds its lane",
+            "which type gets more work than its `concurrency` allows? raise it in `JobTypes`, and \
+             `LanesMaximumConcurrency`; or look for `chunk not committed` in the log of `process-items`: such a \
+             chunk holds its lane",
         ),
     }
     COMPLETIONS_QUEUE = "Completions", "COMPLETIONS", "completions", {
         about: "Attempts of jobs to end.",
         dead_letters: "Completions",
         late: late(
-            "Messages of jobs that are to be ended have waited longer than QueueAgeAlarmSeconds. complete-job is too slow for the work, or does not run.",
+            "Messages of jobs that are to be ended have waited longer than QueueAgeAlarmSeconds. complete-job is too \
+             slow for the work, or does not run.",
             "the same for the completions queue",
             "jobs whose items are all processed wait for their end",
             "the log of `complete-job`; is it throttled?",
@@ -201,11 +222,14 @@ queues! {
     }
     INBOX_QUEUE = "Inbox", "INBOX", "inbox", {
         about: "The bucket's notifications of files dropped under inbox/.",
-        deliveries: (1000, "The most that SQS allows. The delays grow to a quarter of an hour, so this lasts longer than a week at a ceiling or in an outage."),
+        deliveries: (1000, "The most that SQS allows. The delays grow to a quarter of an hour, so this lasts longer \
+                            than a week at a ceiling or in an outage."),
         dead_letters: "Inbox",
         late: late(
-            "Dropped files have waited longer than QueueAgeAlarmSeconds. receive-file does not receive their messages, or refuses them for now.",
-            "the same for the inbox queue: `receive-file` does not receive the messages of dropped files, or a ceiling refuses their jobs",
+            "Dropped files have waited longer than QueueAgeAlarmSeconds. receive-file does not receive their \
+             messages, or refuses them for now.",
+            "the same for the inbox queue: `receive-file` does not receive the messages of dropped files, or a \
+             ceiling refuses their jobs",
             "messages are kept for 14 days",
             "the log of `receive-file`",
         ),

@@ -52,7 +52,7 @@ const ATTEMPTS_MAX: usize = 2;
 const ATTEMPTS_ALONE_MAX: usize = 3;
 
 /// Maximum size of the outputs that are held for one batch, in bytes. A batch belongs to one chunk, and no chunk may
-/// have more outputs (see the template's `ChunkOutputMaxBytes`), so an item beyond this limit would fail anyway.
+/// have more outputs (`RunLimits` of `process-items`), so an item beyond this limit would fail anyway.
 pub const OUTPUTS_MAX_BYTES: usize = 8 * 1024 * 1024;
 
 /// A job type whose items are processed by a target.
