@@ -3,8 +3,8 @@
 //! Most follow from a declaration: a queue, a function, a stream or a table. The others stand in [`of_the_stack`].
 
 use rowmill_aws::observe::metrics::{Metric, NAMESPACE};
+use rowmill_settings::QUEUES;
 use rowmill_settings::declaration::{Advice, Errors, Function, Stream, Trigger};
-use rowmill_settings::resources::QUEUES;
 use serde::Serialize;
 
 use crate::functions::{self, stem};
@@ -94,9 +94,13 @@ fn of_dead_letters(queue: &QueueResource) -> Vec<Alarm> {
                 "the log; once the cause is gone, move the messages back to the inbox queue (SQS: start DLQ redrive), \
                  which is safe at any time",
             ),
-            _ => (
+            "Announcements" => (
                 "events of jobs were not published in 23 hours",
                 "ask the API for the jobs of that time; the queue says where in the stream they were",
+            ),
+            _ => (
+                "messages of the queue became dead letters, and no function reads those",
+                "the log of the queue's reader; once the cause is gone, move the messages back (SQS: start DLQ redrive)",
             ),
         };
         let says = format!("A message of the {name} was given up. No function reads it again: see the runbook.");

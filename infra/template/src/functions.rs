@@ -12,8 +12,8 @@ use serde::Serialize;
 use crate::resources::dead_letters_of;
 
 /// All functions, in the order of the flow.
-pub fn all() -> [&'static Function; 17] {
-    [
+pub fn all() -> Vec<&'static Function> {
+    vec![
         &upload::declaration::FUNCTION,
         &create_job::declaration::FUNCTION,
         &split_job::declaration::FUNCTION,

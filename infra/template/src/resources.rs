@@ -1,7 +1,7 @@
 //! The queues, and their dead-letter queues.
 
 use rowmill_settings::declaration::{Figure, Trigger};
-use rowmill_settings::resources::{ANNOUNCEMENTS_GIVEN_UP, QUEUES, Queue};
+use rowmill_settings::{ANNOUNCEMENTS_GIVEN_UP, QUEUES, Queue};
 use serde::Serialize;
 
 use crate::functions;

@@ -15,8 +15,8 @@ fn folders() -> BTreeMap<String, PathBuf> {
 
 #[test]
 fn every_folder_is_a_function_with_the_same_files() {
-    let declared = rowmill_template::functions().map(|function| function.name.to_owned());
-    assert_eq!(folders().into_keys().collect::<BTreeSet<_>>(), declared.into());
+    let declared = rowmill_template::functions().into_iter().map(|function| function.name.to_owned());
+    assert_eq!(folders().into_keys().collect::<BTreeSet<_>>(), declared.collect());
     for (package, folder) in folders() {
         for file in ["main.rs", "start.rs", "handler.rs", "lib.rs", "declaration.rs"] {
             assert!(folder.join("src").join(file).is_file(), "{package} has no {file}");

@@ -6,7 +6,7 @@ use rowmill_aws::observe::metrics::{DIMENSION, Metric, NAMESPACE};
 
 #[test]
 fn every_source_of_a_metric_is_a_function() {
-    let functions = rowmill_template::functions().map(|function| function.name);
+    let functions: Vec<&str> = rowmill_template::functions().into_iter().map(|function| function.name).collect();
     for metric in Metric::ALL {
         let unknown = |source: &&&str| !functions.contains(*source) && **source != "all functions";
         assert_eq!(metric.sources().iter().find(unknown), None, "{}", metric.name());

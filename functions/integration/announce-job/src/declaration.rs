@@ -1,7 +1,7 @@
 //! The function as data.
 
+use rowmill_settings::ANNOUNCEMENTS_GIVEN_UP;
 use rowmill_settings::declaration::{Advice, Errors, Figure, Function, Stream, Trigger, Use};
-use rowmill_settings::resources::ANNOUNCEMENTS_GIVEN_UP;
 use rowmill_settings::{EVENT_BUS, JOBS_TABLE};
 
 pub static FUNCTION: Function = Function {

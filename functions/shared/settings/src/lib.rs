@@ -32,7 +32,7 @@ mod jobs;
 mod live;
 mod owner_priorities;
 mod quotas;
-pub mod resources;
+mod resources;
 mod targets;
 pub mod time_bounds;
 mod times;
@@ -49,11 +49,7 @@ pub use job_types::JobTypeSettings;
 pub use jobs::{Deadlines, JobRetention, RETRY_AFTER_MAX, Recovery, StopGrace};
 pub use live::ConnectionLimits;
 pub use owner_priorities::OwnerPrioritySettings;
-pub use resources::{
-    ADMISSION_TABLE, BUCKET, COMPLETIONS_QUEUE, CONNECTIONS_TABLE, EVENT_BUS, INBOX_QUEUE, ISOLATE_QUEUE,
-    ITEMS_HIGH_QUEUE, ITEMS_LOW_QUEUE, ITEMS_QUEUE, JOBS_HIGH_QUEUE, JOBS_QUEUE, JOBS_TABLE, LANES_QUEUE, LIVE_URL,
-    RECORDS_TABLE, Resource, UPLOADS_TABLE, WEBHOOK_SECRET,
-};
+pub use resources::*;
 pub use targets::JobTargets;
 pub use times::{CompleteTime, ProcessTime, SplitTime, TimeLimits, VISIBILITY_TIMEOUTS, check_times};
 pub use value::Value;
