@@ -21,15 +21,15 @@ pub struct QueueResource {
 }
 
 pub fn queues() -> Vec<QueueResource> {
-    QUEUES.iter().filter_map(|resource| resource.queue).map(|queue| described(&queue)).collect()
+    QUEUES.iter().filter_map(|resource| resource.queue).map(described).collect()
 }
 
 pub fn dead_letters_of(stem: &str) -> String {
     format!("{stem}DeadLetterQueue")
 }
 
-fn described(queue: &Queue) -> QueueResource {
-    let reads = |trigger: &Trigger| matches!(trigger, Trigger::Queue { queue: read, .. } if read.queue == Some(*queue));
+fn described(queue: &'static Queue) -> QueueResource {
+    let reads = |trigger: &Trigger| matches!(trigger, Trigger::Queue { queue: read, .. } if read.queue == Some(queue));
     QueueResource {
         stem: queue.stem,
         id: format!("{}Queue", queue.stem),
@@ -45,12 +45,12 @@ fn described(queue: &Queue) -> QueueResource {
 /// The dead-letter queues: one of each queue that shares none, and those of streams.
 pub fn dead_letter_queues() -> Vec<QueueResource> {
     let own = QUEUES.iter().filter_map(|resource| resource.queue).filter(|queue| queue.dead_letters == queue.stem);
-    let of_queue = |queue: Queue| {
+    let of_queue = |queue: &'static Queue| {
         let settles = |trigger: &Trigger| match trigger {
             Trigger::DeadLetters(of) => of.iter().any(|read| read.queue == Some(queue)),
             _ => false,
         };
-        QueueResource { id: dead_letters_of(queue.stem), about: "", limit: limit_of(settles), ..described(&queue) }
+        QueueResource { id: dead_letters_of(queue.stem), about: "", limit: limit_of(settles), ..described(queue) }
     };
     let announcements = QueueResource {
         stem: "Announcements",

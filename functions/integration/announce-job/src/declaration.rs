@@ -7,7 +7,7 @@ use rowmill_settings::{EVENT_BUS, JOBS_TABLE};
 pub static FUNCTION: Function = Function {
     name: "announce-job",
     purpose: "Publishes an event when an attempt of a job starts and when it ends.",
-    triggers: &[Trigger::Stream(Stream {
+    triggers: &[Trigger::Stream(&Stream {
         name: "Announcements",
         table: JOBS_TABLE,
         note: "Most changes of the jobs table are commits. Only the start of an attempt (split begins, or redrive) \

@@ -6,7 +6,7 @@ use rowmill_settings::{CONNECTIONS_TABLE, JOBS_TABLE, LIVE_URL};
 pub static FUNCTION: Function = Function {
     name: "push-progress",
     purpose: "Tells live connections how their jobs change. It writes no job row.",
-    triggers: &[Trigger::Stream(Stream {
+    triggers: &[Trigger::Stream(&Stream {
         name: "Pushes",
         table: JOBS_TABLE,
         note: "The second reader of this stream, which has room for two. A batch waits for a second, so that a busy \

@@ -83,7 +83,7 @@ pub enum Trigger {
     },
     /// The dead letters of these queues.
     DeadLetters(&'static [Resource]),
-    Stream(Stream),
+    Stream(&'static Stream),
     /// A rate of EventBridge.
     Schedule(&'static str),
 }

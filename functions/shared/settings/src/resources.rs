@@ -14,7 +14,7 @@ pub struct Resource {
     /// The value of the variable.
     pub expected: &'static str,
     /// The declaration of a queue.
-    pub queue: Option<Queue>,
+    pub queue: Option<&'static Queue>,
 }
 
 /// A queue, with everything that belongs to it: its dead-letter queue, its redrive policy and its alarm. Its visibility
@@ -91,7 +91,7 @@ macro_rules! queues {
             id: concat!($stem, "Queue"),
             variable: concat!("ROWMILL_", $words, "_QUEUE_URL"),
             expected: concat!("the URL of the ", $text, " queue"),
-            queue: Some(Queue { stem: $stem, $($field)+ ..Queue::OF_CHUNKS }),
+            queue: Some(&Queue { stem: $stem, $($field)+ ..Queue::OF_CHUNKS }),
         };)+
 
         /// All queues, in the order of the flow.
