@@ -43,7 +43,7 @@ pub struct Alarm {
 pub fn all() -> Vec<Alarm> {
     let mut alarms: Vec<Alarm> = resources::dead_letter_queues().iter().flat_map(of_dead_letters).collect();
     alarms.extend(of_the_stack());
-    alarms.extend(functions::all().into_iter().flat_map(|function| of_streams(function)));
+    alarms.extend(functions::all().into_iter().flat_map(of_streams));
     alarms.extend(QUEUES.iter().filter_map(|resource| resource.queue).map(|queue| Alarm {
         threshold: "!Ref QueueAgeAlarmSeconds".to_owned(),
         periods: queue.late.periods,
@@ -57,7 +57,7 @@ pub fn all() -> Vec<Alarm> {
             queue.late.advice,
         )
     }));
-    alarms.extend(functions::all().into_iter().flat_map(|function| of_function(function)));
+    alarms.extend(functions::all().into_iter().flat_map(of_function));
     alarms.extend(["Jobs", "Admission", "Records"].into_iter().flat_map(of_table));
     // Stable: the order within both parts is that of the flow.
     alarms.sort_by_key(|alarm| alarm.is_early);
@@ -92,7 +92,7 @@ fn of_dead_letters(queue: &QueueResource) -> Vec<Alarm> {
             "Inbox" => (
                 "dropped files never became jobs: `receive-file` failed 1,000 times on a file",
                 "the log; once the cause is gone, move the messages back to the inbox queue (SQS: start DLQ redrive), \
-                 which is safe at any time",
+                 which is safe. SQS counts 14 days from the first delivery, of which some four are left",
             ),
             "Announcements" => (
                 "events of jobs were not published in 23 hours",

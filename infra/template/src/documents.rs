@@ -111,17 +111,20 @@ fn fixed_sum() -> String {
     const MONTH_SECONDS: u64 = 730 * 60 * 60;
     let dollars = |pico: u64| pico as f64 / 1e12;
     let prices = PriceList::US_EAST_1;
-    let (alarms, queues) = (alarms::all().len(), functions::queue_mappings().len());
-    // Five pollers wait for 20 seconds each.
-    let polls = dollars(MONTH_SECONDS / 4 * prices.sqs_request) * queues as f64;
+    let alarms = alarms::all().len();
+    let queues: Vec<_> = functions::queue_mappings();
+    let lanes = queues.iter().filter(|mapping| mapping.queue.starts_with("Lanes")).count();
+    // Five pollers wait for 20 seconds each. A request to a FIFO queue costs a quarter more.
+    let polls = dollars(MONTH_SECONDS / 4 * prices.sqs_request) * (queues.len() as f64 + lanes as f64 / 4.0);
     // A sweep takes about a tenth of a second of 256 MB, and half a read unit for each shard of the index.
     let sweep = prices.lambda_request + prices.lambda_gb_second / 40 + u64::from(WAKE_SHARDS) * prices.read_unit / 2;
-    let sweeps = dollars(MONTH_SECONDS / 60 * sweep);
+    let sweeps = MONTH_SECONDS / 60;
     let rows = [
         (format!("{alarms} alarms, ten of an account free"), alarms as f64 * 0.10),
-        ("the dashboard, three of an account free".to_owned(), 3.0),
-        (format!("{queues} queues that Lambda asks for messages, a request every four seconds"), polls),
-        ("a sweep a minute".to_owned(), sweeps),
+        ("the dashboard".to_owned(), 3.0),
+        (format!("{} queues that Lambda asks for messages, a request every four seconds", queues.len()), polls),
+        ("a sweep a minute".to_owned(), dollars(sweeps * sweep)),
+        ("its traces, 100,000 of an account free".to_owned(), sweeps as f64 * 5e-6),
     ];
     let sum: f64 = rows.iter().map(|(_, dollars)| dollars).sum();
     let mut table = String::from("| what | dollars a month |\n|---|---|\n");

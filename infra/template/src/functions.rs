@@ -198,7 +198,7 @@ fn value(resource: Resource, has_api: bool) -> String {
 fn writes_by_key(function: &Function) -> bool {
     let writes = |action: &&str| ["s3:PutObject", "sqs:SendMessage"].contains(action);
     let gives_up = |trigger: &Trigger| matches!(trigger, Trigger::Stream(Stream { given_up: Some(_), .. }));
-    function.uses.iter().flat_map(|right| right.actions).any(|action| writes(&action))
+    function.uses.iter().flat_map(|right| right.actions).any(writes)
         || function.triggers.iter().any(gives_up)
 }
 
@@ -284,7 +284,7 @@ fn of_triggers(function: &Function) -> Vec<Statement> {
 #[derive(Serialize)]
 pub struct QueueMapping {
     id: String,
-    queue: String,
+    pub queue: String,
     function: String,
     batch: String,
     workers: String,

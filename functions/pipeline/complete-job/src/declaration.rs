@@ -22,5 +22,4 @@ pub static FUNCTION: Function = Function {
     ],
     loops: "Each invocation stores how much of the results it composed, so the loop ends with the results.",
     errors: Errors::Share(Advice { meanwhile: "messages come back, in the end as dead letters", todo: "its log" }),
-    ..Function::DEFAULT
 };

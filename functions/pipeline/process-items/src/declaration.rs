@@ -86,5 +86,4 @@ pub static FUNCTION: Function = Function {
         todo: "its log: `signal: killed` asks for `ProcessMemoryMegabytes`; an error at the start for [a \
                setting](#webhooks-do-not-start)",
     }),
-    ..Function::DEFAULT
 };

@@ -50,5 +50,4 @@ pub static FUNCTION: Function = Function {
         meanwhile: "messages come back, in the end as dead letters",
         todo: "its log; raise `SplitTimeoutSeconds` if it times out",
     }),
-    ..Function::DEFAULT
 };

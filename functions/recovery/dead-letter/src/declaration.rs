@@ -27,5 +27,4 @@ pub static FUNCTION: Function = Function {
     loops: "A dead chunk goes back to process-items, which may need many invocations for it. It is isolated once, and \
             given up if it becomes a dead letter again, so the loop ends with the chunk.",
     errors: Errors::Share(Advice { meanwhile: "dead letters come back", todo: "its log" }),
-    ..Function::DEFAULT
 };
