@@ -124,6 +124,7 @@ const FAULTS: [(Broken, &str); 22] = [
 const ONCE_FAILED: &[(u64, &str)] = &[
     (500_085_637, "a run that could not send its message withdrew another run's note"),
     (900_047_092, "two runs were at an isolated chunk, since the clock of one was ahead"),
+    (920_304_742, "a request paused its job after its time limit, and a chunk was sent while a run was at work on it"),
 ];
 
 #[test]

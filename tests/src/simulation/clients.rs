@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use cancel_job::error::ChangeError;
 use cancel_job::retune::RetuneRequest;
 use create_job::create::CreateJobError;
 use create_job::request::CreateJobRequest;
@@ -12,6 +11,7 @@ use rowmill_core::model::ids::{FileGuid, JobGuid, Owner};
 use uuid::Uuid;
 
 use super::functions::Reply;
+use super::pauses::reply;
 use super::plan::{Operation, Planned, Redrive};
 use super::run::Run;
 use super::world::DEADLINE_SECONDS;
@@ -40,17 +40,10 @@ impl Run {
     pub(super) fn cancel(&mut self, planned: Planned, job: usize) {
         let Some((job, owner)) = self.job_of(job) else { return };
         let canceller = Arc::clone(&self.world.canceller);
-        self.invoke_api(planned, async move {
-            match canceller.cancel(&owner, job, false).await {
-                Ok(_) => Reply::Done("cancelled".into()),
-                Err(cancel_job::error::ChangeError::Port(error)) => Reply::Failed(error.to_string()),
-                Err(error) => Reply::Refused(error.to_string()),
-            }
-        });
+        self.invoke_api(planned, async move { reply("cancelled", canceller.cancel(&owner, job, false).await) });
     }
 
     pub(super) fn retune(&mut self, planned: Planned, job: usize) {
-        let Some((job, owner)) = self.job_of(job) else { return };
         let rng = &mut self.adversary.rng;
         let limits = RetuneRequest {
             tolerance: rng.bool().then(|| Tolerance { percent: None, count: Some(rng.u64(0..8)), minimum_items: None }),
@@ -58,15 +51,7 @@ impl Run {
             deadline_seconds: Some([rng.u64(1..600), rng.u64(600..4000), DEADLINE_SECONDS][rng.usize(0..3)]),
             ..RetuneRequest::default()
         };
-        self.world.invariants.retunes(job, limits.tolerance.map(Into::into));
-        let retuner = Arc::clone(&self.world.retuner);
-        self.invoke_api(planned, async move {
-            match retuner.retune(&owner, job, &limits).await {
-                Ok(_) => Reply::Done("retuned".into()),
-                Err(ChangeError::Port(error)) => Reply::Failed(error.to_string()),
-                Err(error) => Reply::Refused(error.to_string()),
-            }
-        });
+        self.retune_to(planned, job, limits);
     }
 
     pub(super) fn redrive(&mut self, planned: Planned, job: usize, redrive: Redrive) {

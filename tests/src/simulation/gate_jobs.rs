@@ -143,7 +143,7 @@ gates!(Updates for GatedJobs {
                 self.hub.check(self.invariants.job_moved(job));
                 if let UpdateAnswer::Written(now) = &answer {
                     written.get_or_init(|| now.revision);
-                    self.invariants.paused(seen, now, self.hub.now());
+                    self.invariants.paused(self.hub.current(), seen, now);
                     self.invariants.widened(seen, now);
                     self.hub.check(self.invariants.slots_moved(seen, now));
                     if seen.breaker_pause().is_some() && next.resend_from.is_some() {

@@ -53,8 +53,8 @@ pub(super) struct Known {
     pub(super) deliveries: BTreeMap<(u64, JobGuid), JobAtDelivery>,
     /// The chunks of each job that each invocation of `process-items` was given.
     pub(super) at_work: BTreeMap<(u64, JobGuid), ChunksAtWork>,
-    /// The jobs whose last pause took effect long after the time that it names.
-    pub(super) paused_late: BTreeSet<JobGuid>,
+    /// The invocations that have timed out and go on.
+    pub(super) zombies: BTreeSet<u64>,
     /// The tallies that each invocation must send before it ends.
     pub(super) owed: BTreeMap<u64, Vec<Owed>>,
     /// The invocations that have seen an open breaker.
@@ -113,6 +113,7 @@ impl Invariants {
     pub fn has_ended(&self, task: u64) {
         let mut known = self.known();
         known.isolated.remove(&task);
+        known.zombies.remove(&task);
         known.on_lanes.remove(&task);
         known.at_work.retain(|(of, _), _| *of != task);
         known.owed.remove(&task);
@@ -121,6 +122,7 @@ impl Invariants {
     /// This invocation has timed out and goes on, as none of Lambda does.
     pub fn is_zombie(&self, task: u64) {
         let mut known = self.known();
+        known.zombies.insert(task);
         known.isolated.remove(&task);
         known.at_work.retain(|(of, _), _| *of != task);
         known.on_lanes.insert(task, None);

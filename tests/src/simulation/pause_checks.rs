@@ -11,7 +11,6 @@ use rowmill_core::ports::{Jobs, Tallies};
 
 use super::checks::{Checked, ensure, now};
 use super::invariants::Invariants;
-use super::plan::{GRACE, SKEW_MAX, TIMEOUT};
 use super::queues::{Body, Queues};
 use super::trace::{chunk_name, job_name};
 
@@ -75,17 +74,13 @@ impl Invariants {
         }
     }
 
-    /// A job may have been paused. If the caller stood still for long before its write, runs that began meanwhile
-    /// outlive the grace, which counts from the time that the pause names. The clock of the splitter may be ahead.
-    pub fn paused(&self, seen: &Job, next: &Job, at: Timestamp) {
-        if let Some(paused_at) = next.paused_at.filter(|paused_at| seen.paused_at != Some(*paused_at)) {
-            let is_late = at >= paused_at + GRACE.saturating_sub(TIMEOUT + SKEW_MAX);
-            let late = &mut self.known().paused_late;
-            if is_late {
-                late.insert(next.job_guid)
-            } else {
-                late.remove(&next.job_guid)
-            };
+    /// A job may have been paused. No rule bounds the runs of a job that a zombie pauses: its clock was read before they
+    /// began, and the grace counts from then.
+    pub fn paused(&self, task: u64, seen: &Job, next: &Job) {
+        let mut known = self.known();
+        if next.paused_at.is_some() && next.paused_at != seen.paused_at && known.zombies.contains(&task) {
+            known.at_work.retain(|(_, job), _| *job != next.job_guid);
+            *known.reached.entry("paused by a zombie".to_owned()).or_default() += 1;
         }
     }
 
@@ -118,9 +113,6 @@ impl Invariants {
     /// A chunk is sent: no run from before the last pause is at work on it.
     pub fn runs_alone(&self, message: &ChunkMessage) -> Checked {
         let known = self.known();
-        if known.paused_late.contains(&message.job_guid) {
-            return Ok(());
-        }
         let may_run = |((_, job), at_work): (&(u64, JobGuid), &ChunksAtWork)| {
             *job == message.job_guid
                 && at_work.chunks.iter().any(|(chunk, pauses)| {

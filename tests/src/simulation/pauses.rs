@@ -1,12 +1,10 @@
-//! The clients that pause and resume jobs.
+//! The clients that pause, resume and retune jobs.
 
 use std::sync::Arc;
 
 use cancel_job::error::ChangeError;
+use cancel_job::retune::RetuneRequest;
 use rowmill_core::model::ids::JobGuid;
-use rowmill_core::model::messages::SplitMessage;
-use rowmill_core::ports::PortError;
-use rowmill_core::progress::update::{Updated, update_job};
 
 use super::functions::Reply;
 use super::plan::{Operation, Planned};
@@ -35,22 +33,15 @@ impl Run {
 
     /// Gives a job another width, as its owner may.
     pub(super) fn widen(&mut self, planned: Planned, job: usize, width: u32) {
-        let Some((guid, _)) = self.job_of(job) else { return };
-        let pauser = Arc::clone(&self.world.pauser);
-        self.invoke_api(planned, async move {
-            let changed = async {
-                let job = pauser.jobs.job(guid).await?;
-                let now = pauser.clock.now();
-                let changed = update_job(&*pauser.jobs, &job, |job| job.with_width(width, now)).await?;
-                if let Updated::Now(job) = changed
-                    && job.resend_from.is_some()
-                {
-                    pauser.splits.send(&[SplitMessage::of(&job)]).await?;
-                }
-                Ok::<_, PortError>(())
-            };
-            reply("given another width", changed.await.map_err(ChangeError::Port))
-        });
+        self.retune_to(planned, job, RetuneRequest { max_concurrency: Some(width), ..RetuneRequest::default() });
+    }
+
+    /// Gives a job these limits.
+    pub(super) fn retune_to(&mut self, planned: Planned, job: usize, limits: RetuneRequest) {
+        let Some((job, owner)) = self.job_of(job) else { return };
+        self.world.invariants.retunes(job, limits.tolerance.map(Into::into));
+        let retuner = Arc::clone(&self.world.retuner);
+        self.invoke_api(planned, async move { reply("retuned", retuner.retune(&owner, job, &limits).await) });
     }
 
     /// Once there are no more faults, somebody finds the paused jobs and resumes them. The breaker must find its own.
@@ -64,7 +55,8 @@ impl Run {
     }
 }
 
-fn reply<T>(done: &str, end: Result<T, ChangeError>) -> Reply {
+/// The reply to a change of a job by its owner.
+pub(super) fn reply<T>(done: &str, end: Result<T, ChangeError>) -> Reply {
     match end {
         Ok(_) => Reply::Done(done.into()),
         Err(ChangeError::Port(error)) => Reply::Failed(error.to_string()),

@@ -10,7 +10,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use rowmill_core::model::breaker::BreakerLimits;
 use rowmill_core::model::ids::{FileGuid, JobGuid, Owner};
-use rowmill_core::model::job::Priority;
+use rowmill_core::model::job::{Priority, REQUEST_LIMIT};
 use rowmill_core::model::job_type_limits::JobTypeLimits;
 use rowmill_core::ports::Ceilings;
 use rowmill_settings::VISIBILITY_TIMEOUTS;
@@ -29,12 +29,13 @@ pub const TIMEOUT: Duration = Duration::from_secs(20);
 pub const MARGIN: Duration = Duration::from_secs(4);
 
 /// The timeout of a function behind the API.
-pub const API_TIMEOUT: Duration = Duration::from_secs(10);
+pub const API_TIMEOUT: Duration = REQUEST_LIMIT;
 
 pub const LEASE: Duration = Duration::from_secs(30);
 
-/// Time after a stop in which running chunks may still commit.
-pub const GRACE: Duration = Duration::from_secs(30);
+/// Time after a stop or a pause in which running chunks may still commit. It obeys the rule for `StopGraceSeconds`: a
+/// run may begin up to the end of the request that pauses its job, and the clocks of two invocations differ.
+pub const GRACE: Duration = TIMEOUT.saturating_add(API_TIMEOUT).saturating_add(SKEW_MAX).saturating_add(SKEW_MAX);
 
 /// The maximum difference between the clock of an invocation and the time.
 pub const SKEW_MAX: Duration = Duration::from_millis(1_500);

@@ -6,6 +6,7 @@ use dead_letter::settle::DeadMessage;
 use futures::future::join_all;
 use process_items::end::{ChunkEnd, RunError};
 use process_items::invocation::Invocation;
+use rowmill_core::model::job::REQUEST_LIMIT;
 use rowmill_core::model::messages::{ChunkMessage, CompletionMessage, SplitMessage};
 use split_job::plan::SplitEnd;
 use sweep::sweep::Swept;
@@ -39,23 +40,24 @@ impl World {
         self.splitter.split(&message, self.deadline_in(time)).await.expect("in-memory ports do not fail")
     }
 
-    /// Delivers a chunk.
+    /// Delivers a chunk to an invocation as short as a request, so that a resend waits only for the grace.
     ///
     /// # Errors
     /// If the process crashes, or the chunk fails.
     pub async fn try_process(&self, message: &ChunkMessage, redelivered: bool) -> Result<ChunkEnd, RunError> {
         let invocation =
             Invocation::new(&self.processor.ports, &self.processor.committer, Duration::ZERO, [(message, redelivered)]);
-        self.processor.process(message, redelivered, self.deadline(), &invocation).await
+        self.processor.process(message, redelivered, self.deadline_in(REQUEST_LIMIT), &invocation).await
     }
 
     /// Delivers chunks to one invocation, each with whether it was delivered before.
     pub async fn try_process_together(&self, messages: &[(ChunkMessage, bool)]) -> Vec<Result<ChunkEnd, RunError>> {
         let received = messages.iter().map(|(message, redelivered)| (message, *redelivered));
         let invocation = Invocation::new(&self.processor.ports, &self.processor.committer, WATCH_MAX_AGE, received);
+        let deadline = self.deadline_in(REQUEST_LIMIT);
         let runs = messages
             .iter()
-            .map(|(message, redelivered)| self.processor.process(message, *redelivered, self.deadline(), &invocation));
+            .map(|(message, redelivered)| self.processor.process(message, *redelivered, deadline, &invocation));
         join_all(runs).await
     }
 

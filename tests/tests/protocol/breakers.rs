@@ -11,16 +11,18 @@ use acceptance::world::{World, change, plain_type};
 use async_trait::async_trait;
 use dead_letter::settle::DeadMessage;
 use process_items::end::ChunkEnd;
+use process_items::invocation::Invocation;
 use rowmill_api::job::{PauseCode, PausedBy};
 use rowmill_core::model::breaker::{BreakerLimits, BreakerState};
 use rowmill_core::model::checkpoint::FAILURES_MAX;
 use rowmill_core::model::ids::JobGuid;
-use rowmill_core::model::job::Job;
 use rowmill_core::model::job::states::Status;
+use rowmill_core::model::job::{Job, LEASE_MARGIN};
 use rowmill_core::model::messages::{ChunkMessage, DeliveryMode};
 use rowmill_core::ports::processor::{Item, ItemError, ItemOutcome, ItemProcessor};
 use rowmill_core::ports::{Clock, Jobs};
 use rowmill_core::progress::breaker::Looked;
+use rowmill_settings::{ProcessTime, StopGrace};
 use serde_json::json;
 
 use crate::chunks_of;
@@ -354,6 +356,24 @@ async fn an_isolated_chunk_does_not_use_up_its_deliveries_while_the_breaker_is_o
     world.clock.advance(PROBE);
     sweep_until_ended(&world, &jobs).await;
     assert_succeeded(&world, &jobs).await;
+}
+
+#[tokio::test]
+async fn the_grace_covers_a_run_that_stands_still_before_it_pauses_its_job() {
+    let (world, mail) = world();
+    let job = job(&world).await;
+    mail.goes(true);
+    let (began, longest) = (world.clock.now(), ProcessTime::default().limit);
+    for message in world.chunks.take() {
+        let processor = &world.processor;
+        let invocation = Invocation::new(&processor.ports, &processor.committer, Duration::ZERO, [(&message, false)]);
+        processor.process(&message, false, began + longest, &invocation).await.ok();
+    }
+    let row = world.jobs.job(job).await.unwrap();
+    assert!(row.breaker_pause().is_some_and(|pause| pause.at <= world.clock.now()), "as its owner sees it");
+    // Its write is the last act of its invocation, and another run begins right before it.
+    let others_end = began + longest + longest;
+    assert!(row.paused_at.unwrap() + StopGrace::default().grace > others_end + LEASE_MARGIN);
 }
 
 #[tokio::test]

@@ -9,8 +9,8 @@ use cancel_job::error::ChangeError;
 use process_items::end::ChunkEnd;
 use rowmill_api::job::Stage;
 use rowmill_core::model::ids::{Owner, RunId};
-use rowmill_core::model::job::StopCode;
 use rowmill_core::model::job::states::Status;
+use rowmill_core::model::job::{Job, StopCode};
 use rowmill_core::model::job_event::JobEvent;
 use rowmill_core::model::messages::ChunkMessage;
 use rowmill_core::model::tally::{Counts, Mark, MarkKind};
@@ -74,6 +74,25 @@ async fn a_resume_sends_nothing_while_runs_from_before_the_pause_may_be_at_work(
     world.resume(job).await;
     world.split().await;
     assert_eq!(world.chunks.take().len(), 150, "at once after a long pause");
+}
+
+#[tokio::test]
+async fn a_pause_names_the_time_at_which_the_try_that_is_written_began() {
+    for (call, limits) in [(2, None), (1, Some(json!({ "maxConcurrency": 1 })))] {
+        let (world, job) = split(1, 3).await;
+        let (jobs, clock) = (world.jobs.clone(), world.clock.clone());
+        // The write is held up, and another one is first.
+        world.faults.freeze(call, async move {
+            clock.advance(RUNS);
+            change(&*jobs, job, |job| Some(Job { recoveries: 1, ..job.clone() })).await;
+        });
+        let paused = match limits {
+            None => world.pause(job).await,
+            Some(limits) => world.retune(job, limits).await.unwrap(),
+        };
+        assert!(!world.faults.thaw());
+        assert_eq!((paused.paused_at, paused.recoveries), (Some(world.clock.now()), u32::from(paused.is_paused())));
+    }
 }
 
 #[tokio::test]

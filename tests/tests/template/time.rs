@@ -1,8 +1,10 @@
 //! Times that must fit each other.
 
+use std::time::Duration;
+
 use rowmill::template::Template;
 use rowmill_core::model::breaker::BreakerLimits;
-use rowmill_core::model::job::LEASE_MARGIN;
+use rowmill_core::model::job::REQUEST_LIMIT;
 use rowmill_settings::{SettingsGroup, VISIBILITY_TIMEOUTS, time_bounds};
 use serde_json::Value;
 
@@ -34,7 +36,19 @@ fn the_times_of_the_recovery_are_above_their_bounds() {
     time_bounds::check(|name| Some(default_of(&template, name))).unwrap();
     assert!(default_of(&template, "StaleSeconds") * 2 < default_of(&template, "DefaultDeadlineSeconds"));
     let longest = allowed(&template, "ProcessTimeoutSeconds").into_iter().max().unwrap();
-    assert!(default_of(&template, "StopGraceSeconds") > longest + LEASE_MARGIN.as_secs(), "for every allowed limit");
+    let beside = |name: &str| if name == "ProcessTimeoutSeconds" { longest } else { default_of(&template, name) };
+    time_bounds::check(|name| Some(beside(name))).expect("for every allowed limit");
+}
+
+#[test]
+fn the_grace_counts_with_the_time_limit_of_a_request() {
+    let template = template();
+    for (name, function) in template.resources_of("AWS::Serverless::Function") {
+        let properties = &function["Properties"];
+        if properties["CodeUri"].as_str().is_some_and(|folder| folder.starts_with("functions/api/")) {
+            assert_eq!(properties["Timeout"].as_u64().map(Duration::from_secs), Some(REQUEST_LIMIT), "{name}");
+        }
+    }
 }
 
 #[test]

@@ -35,8 +35,8 @@ impl Pauser {
             if job.split.done && self.jobs.totals(job_guid, job.attempt).await?.is_complete() {
                 return Err(ChangeError::Completing(job.status()));
             }
-            let now = self.clock.now();
-            match update_job(&*self.jobs, &job, |job| job.pause(now)).await?.done() {
+            // Each try of the write reads the clock: the grace counts from the time that the pause names.
+            match update_job(&*self.jobs, &job, |job| job.pause(self.clock.now())).await?.done() {
                 Ok(job) => return Ok(job),
                 Err(now) => job = not_ending(*now)?,
             }
@@ -52,8 +52,7 @@ impl Pauser {
             if !job.is_paused() {
                 break;
             }
-            let now = self.clock.now();
-            match update_job(&*self.jobs, &job, |job| job.resume(now)).await?.done() {
+            match update_job(&*self.jobs, &job, |job| job.resume(self.clock.now())).await?.done() {
                 Ok(resumed) => {
                     self.send_resend(&resumed).await;
                     return Ok(resumed);

@@ -44,9 +44,10 @@ impl Retuner {
             let deadline_at = request.deadline_seconds.map(|seconds| self.deadline(&job, seconds)).transpose()?;
             let (tolerance, max_concurrency) = (request.tolerance.map(Into::into), request.max_concurrency);
             let tuning = Tuning { tolerance, max_concurrency, priority, deadline_at };
-            let (now, restarts) = (clock.now(), AtomicBool::new(false));
+            let restarts = AtomicBool::new(false);
             let retune = |job: &Job| {
-                let next = job.retune(&tuning, now)?;
+                // As a pause: each try of the write reads the clock.
+                let next = job.retune(&tuning, clock.now())?;
                 restarts.store(next.pauses != job.pauses, Ordering::Relaxed);
                 Some(next)
             };

@@ -41,7 +41,7 @@ class JobPage extends HTMLElement {
   #cancel = h("button", { type: "button", class: "danger", text: "Cancel job", hidden: true, on: { click: () => this.#sure.showModal() } });
   #redrive = h("button", { type: "button", text: "Redrive failed rows", hidden: true, on: { click: () => this.redrive(null) } });
   #retune = h("button", { type: "button", text: "Change limits", hidden: true, on: { click: () => this.#showTuning() } });
-  #limits = new JobLimits("as it is", { maxConcurrency: "Running chunks end first, which takes up to 150 seconds by default", deadlineSeconds: "Counted from the creation of the job or its last redrive" });
+  #limits = new JobLimits("as it is", { maxConcurrency: "Running chunks end first, which takes up to 180 seconds by default", deadlineSeconds: "Counted from the creation of the job or its last redrive" });
   #refused = new Notice();
   #apply = h("button", { type: "submit", class: "primary", text: "Apply" });
   #tuning = dialog("tuning", "Change limits", "What is left empty stays as it is. A tolerance replaces the old one as a whole.",

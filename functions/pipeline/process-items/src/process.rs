@@ -172,7 +172,8 @@ impl ChunkProcessor {
         open: usize,
         error: ItemError,
     ) -> Result<Conclusion, RunError> {
-        if let Some(conclusion) = self.reports.report_failed(chunk, &self.runs.type_limits, &error).await? {
+        let deadline = chunk.delivery.time_limit + self.runs.limits.margin;
+        if let Some(conclusion) = self.reports.report_failed(chunk, &self.runs.type_limits, &error, deadline).await? {
             chunk.withdraw_note().await;
             return Ok(conclusion);
         }

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use jiff::Timestamp;
 use parking_lot::Mutex;
 use rowmill_core::model::breaker::FailedRun;
 use rowmill_core::model::job_type_limits::JobTypeLimits;
@@ -36,12 +37,13 @@ impl RunReports {
     }
 
     /// Reports a run that has finished no item because of transient errors, and holds the job back if its target is
-    /// down. `None` if it is not known to be down.
+    /// down. `None` if it is not known to be down. The invocation ends by `deadline`.
     pub(crate) async fn report_failed(
         &self,
         chunk: &OpenChunk<'_>,
         type_limits: &JobTypeLimits,
         error: &ItemError,
+        deadline: Timestamp,
     ) -> Result<Option<Conclusion>, PortError> {
         let message = chunk.delivery.message;
         let job = chunk.delivery.watch.job(message.job_guid).await?;
@@ -55,7 +57,7 @@ impl RunReports {
             lanes: type_limits.of(&job.job_type).concurrency,
             is_isolated: chunk.is_isolated(),
         };
-        Ok(match self.breaker.after_failure(&job, &run, &error.message).await? {
+        Ok(match self.breaker.after_failure(&job, &run, &error.message, deadline).await? {
             Reported::Up => None,
             Reported::HeldBack(held_back) => {
                 tracing::warn!(

@@ -51,8 +51,8 @@ crate::settings! {
     /// Grace of runs that are still at work while no chunk may begin.
     #[derive(Clone, Copy, PartialEq, Eq, Debug)]
     pub struct StopGrace {
-        /// Longer than an invocation of `process-items` can last, also if clocks differ.
-        pub grace: Duration = Duration::from_secs(150), "StopGraceSeconds";
+        /// Longer than an invocation of `process-items` and a request together can last, also if clocks differ.
+        pub grace: Duration = Duration::from_secs(180), "StopGraceSeconds";
     }
 }
 

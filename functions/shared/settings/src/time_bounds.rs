@@ -3,7 +3,7 @@
 //! `rowmill` checks them before it changes a stack, and each function that reads both times at its start.
 
 use rowmill_core::model::breaker::PROBE_TIMES;
-use rowmill_core::model::job::LEASE_MARGIN;
+use rowmill_core::model::job::{LEASE_MARGIN, REQUEST_LIMIT};
 
 /// The shortest `ProcessTimeoutSeconds` for production. A shorter one is for tests, whose stacks wait for recoveries.
 const SHORTEST_IN_PRODUCTION: u64 = 60;
@@ -22,13 +22,17 @@ const BOUNDS: [Bound; 4] = [
 
 /// In a stack for tests, which has one clock, a shorter time only costs messages and runs.
 const BOUNDS_IN_PRODUCTION: [Bound; 4] = [
-    ("StopGraceSeconds", 1, &[PROCESS], LEASE_MARGIN.as_secs(), "running chunks count as skipped if clocks differ"),
+    // A run may begin up to the end of the request that pauses or stops its job.
+    ("StopGraceSeconds", 1, &[PROCESS], REQUEST_AND_CLOCKS, "running chunks count as skipped, or run twice"),
     ("StaleSeconds", 1, &["SplitTimeoutSeconds"], 0, "jobs that are being split are recovered"),
     ("StaleSeconds", 1, &["CompleteTimeoutSeconds"], 0, "jobs whose results are being composed are recovered"),
     ("StaleSeconds", 1, &["DeadLetterTimeoutSeconds"], 0, "jobs whose dead letter is being settled are recovered"),
 ];
 
 const PROCESS: &str = "ProcessTimeoutSeconds";
+
+/// The time limit of a request, and the time by which clocks may differ.
+const REQUEST_AND_CLOCKS: u64 = REQUEST_LIMIT.as_secs() + LEASE_MARGIN.as_secs();
 
 /// A time that is too short beside another one, in words.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
@@ -67,7 +71,7 @@ mod tests {
     #[test]
     fn each_time_must_be_above_its_bound() {
         for (parameter, least, limit, seconds) in [
-            ("StopGraceSeconds", 141, PROCESS, 120),
+            ("StopGraceSeconds", 170, PROCESS, 120),
             ("StaleSeconds", 121, PROCESS, 120),
             ("BreakerProbeSeconds", 22, "ProcessTimeoutSeconds=60 and StopGraceSeconds", 150),
             ("SweepBackoffMaxSeconds", 901, "StaleSeconds", 900),

@@ -12,7 +12,7 @@ use crate::follow::{Details, summary};
 /// Changes limits of an active job. Those that are left out stay as they are
 ///
 /// A deadline counts from the creation of the job, or from its last redrive. A tolerance replaces the old one as a
-/// whole. With another number of chunks at once, running chunks end first: the job continues within 150 seconds, unless
+/// whole. With another number of chunks at once, running chunks end first: the job continues within 180 seconds, unless
 /// the stack has another `StopGraceSeconds`.
 ///
 /// Exit codes: 0 if the job has these limits, 1 if it has ended or is being stopped, or if they are not allowed.

@@ -346,9 +346,9 @@ mod tests {
         };
         let running = || Some(stack(StackStatus::UpdateComplete));
         assert!(check_times(&template, &Values::new(), &Values::new()).is_ok());
-        assert!(with_grace("110", None).is_err() && with_grace("111", None).is_ok());
-        assert!(with_grace("80", running()).is_err() && with_grace("81", running()).is_ok());
-        assert!(with_grace("81", Some(stack(StackStatus::RollbackComplete))).is_err(), "it is deleted first");
+        assert!(with_grace("139", None).is_err() && with_grace("140", None).is_ok());
+        assert!(with_grace("109", running()).is_err() && with_grace("110", running()).is_ok());
+        assert!(with_grace("110", Some(stack(StackStatus::RollbackComplete))).is_err(), "it is deleted first");
     }
 
     #[test]

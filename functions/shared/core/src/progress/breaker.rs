@@ -74,18 +74,25 @@ impl BreakerSteps {
         self.limits.is_off()
     }
 
-    /// Reports a failed run to the breaker of its type, and pauses the job if the breaker is open.
-    pub async fn after_failure(&self, job: &Job, run: &FailedRun<'_>, error: &str) -> Result<Reported, PortError> {
+    /// Reports a failed run to the breaker of its type, and pauses the job if the breaker is open. The invocation ends by
+    /// `deadline`.
+    pub async fn after_failure(
+        &self,
+        job: &Job,
+        run: &FailedRun<'_>,
+        error: &str,
+        deadline: Timestamp,
+    ) -> Result<Reported, PortError> {
         if self.is_off() {
             return Ok(Reported::Up);
         }
         let Some(HeldBack { probe_at, has_opened }) = self.report(&job.job_type, run).await? else {
             return Ok(Reported::Up);
         };
-        let now = self.clock.now();
-        let pause = BreakerPause::after(run.code, error, now);
-        let of_run = |job: &Job| job.attempt == run.attempt;
-        let pause = |job: &Job| job.pause_by_breaker(&pause, probe_at).filter(of_run);
+        let pause = |job: &Job| {
+            let reason = BreakerPause::after(run.code, error, self.clock.now());
+            job.pause_by_breaker(&reason, probe_at, deadline).filter(|job| job.attempt == run.attempt)
+        };
         let paused = update_job(&*self.jobs, job, pause).await?;
         Ok(match paused.done() {
             Ok(_) => Reported::HeldBack(HeldBack { probe_at, has_opened }),

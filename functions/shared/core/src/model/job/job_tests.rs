@@ -178,7 +178,7 @@ fn a_paused_job_resumes_in_the_status_that_it_had() {
 
 #[test]
 fn a_stop_ends_a_pause() {
-    for paused in [running().pause(at(2)).unwrap(), running().pause_by_breaker(&breaker(), at(60)).unwrap()] {
+    for paused in [running().pause(at(2)).unwrap(), running().pause_by_breaker(&breaker(), at(60), at(2)).unwrap()] {
         let stopped = paused.stop(&stop(StopCode::SourceChanged)).unwrap();
         let cancelled = paused.stop(&stop(StopCode::Cancelled)).unwrap();
         assert_eq!((stopped.status(), cancelled.status()), (Status::Running, Status::Cancelling));
@@ -187,20 +187,29 @@ fn a_stop_ends_a_pause() {
 }
 
 #[test]
+fn a_pause_of_the_breaker_names_a_time_that_a_request_could_name() {
+    let limit = i64::try_from(REQUEST_LIMIT.as_secs()).unwrap();
+    for (deadline, paused_at) in [(limit, 2), (limit + 2, 2), (limit + 60, 60)] {
+        let paused = running().pause_by_breaker(&breaker(), at(70), at(deadline)).unwrap();
+        assert_eq!((paused.paused_at, paused.moved_at), (Some(at(paused_at)), at(2)), "its run ends by {deadline}");
+    }
+}
+
+#[test]
 fn the_pause_of_an_owner_goes_before_that_of_the_breaker() {
-    let by_breaker = running().pause_by_breaker(&breaker(), at(60)).unwrap();
+    let by_breaker = running().pause_by_breaker(&breaker(), at(60), at(2)).unwrap();
     assert_eq!((by_breaker.breaker_pause(), by_breaker.wake_at), (Some(&breaker()), Some(at(60))));
-    assert_eq!(by_breaker.pause_by_breaker(&breaker(), at(70)), Some(by_breaker.clone()));
+    assert_eq!(by_breaker.pause_by_breaker(&breaker(), at(70), at(2)), Some(by_breaker.clone()));
     let by_owner = by_breaker.pause(at(9)).unwrap();
     assert_eq!((&by_owner.phase, by_owner.pauses), (&Phase::Paused(None), 2));
     assert_eq!(by_owner.paused_at, Some(at(9)), "the pause of its owner begins");
     assert_eq!(by_breaker.pause(at(1)).unwrap().paused_at, by_breaker.paused_at, "by a clock that was read before");
-    assert_eq!(by_owner.pause_by_breaker(&breaker(), at(70)), Some(by_owner.clone()));
+    assert_eq!(by_owner.pause_by_breaker(&breaker(), at(70), at(2)), Some(by_owner.clone()));
     assert_eq!(by_owner.resume_by_breaker(2, at(70)), None);
     assert_eq!(by_breaker.resume_by_breaker(0, at(70)), None, "paused or resumed since");
     assert_eq!(by_breaker.resume_by_breaker(1, at(70)), by_breaker.resume(at(70)));
     let stopped = running().stop(&stop(StopCode::SourceChanged)).unwrap();
-    assert_eq!(stopped.pause_by_breaker(&breaker(), at(60)), None);
+    assert_eq!(stopped.pause_by_breaker(&breaker(), at(60), at(2)), None);
 }
 
 #[test]
@@ -330,7 +339,7 @@ fn after(job: &Job, step: u8, now: Timestamp) -> Option<Job> {
         3 => job.hand_split_over(by, now),
         4 => job.finish_split(by, true, now),
         5 => job.pause(now),
-        6 => job.pause_by_breaker(&breaker(), now),
+        6 => job.pause_by_breaker(&breaker(), now, now),
         7 => job.resume(now),
         8 => job.resume_by_breaker(job.pauses, now),
         9 => job.stop(&Stop { at: now, ..stop(StopCode::SourceChanged) }),

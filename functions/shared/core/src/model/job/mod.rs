@@ -33,7 +33,7 @@ use crate::text::Position;
 pub use end::outcome;
 pub use ending::{End, Stop};
 pub use lease::{LEASE_MARGIN, Lease};
-pub use pause::Resent;
+pub use pause::{REQUEST_LIMIT, Resent};
 pub use redrive::Redrive;
 pub use retune::Tuning;
 pub use slots::SharedSlots;
@@ -99,7 +99,8 @@ pub struct Job {
     pub composing: Option<RunId>,
     /// Number of recoveries in a row without a sign of life.
     pub recoveries: u32,
-    /// When its last pause began, until its missing chunks begin to be sent again: runs from before may be at work.
+    /// When its last pause began, until its missing chunks begin to be sent again: runs from before may be at work. The
+    /// pause takes effect within [`REQUEST_LIMIT`] of this time.
     pub paused_at: Option<Timestamp>,
     /// Number of pauses and resumes, over all attempts. It tells a resume from the next one.
     pub pauses: u32,

@@ -1,10 +1,16 @@
 //! Pausing and resuming.
 
+use std::time::Duration;
+
 use jiff::Timestamp;
 
 use super::states::Phase;
 use super::{Job, SharedSlots};
 use crate::model::breaker::BreakerPause;
+
+/// The time limit of the functions behind the API, as the template sets it. A pause names the time at which its writer
+/// read the clock, and takes effect this much later at most: the grace covers a run that began meanwhile.
+pub const REQUEST_LIMIT: Duration = Duration::from_secs(29);
 
 impl Job {
     /// True if the splitter waits: the job is paused, or its missing chunks are not all sent again.
@@ -26,13 +32,15 @@ impl Job {
     }
 
     /// Pauses it because the target of its job type is down; the sweep looks at it by `look_at`. A paused job stays as
-    /// it is, paused by its owner or by the breaker.
-    pub fn pause_by_breaker(&self, reason: &BreakerPause, look_at: Timestamp) -> Option<Self> {
+    /// it is, paused by its owner or by the breaker. The run that writes this ends by `deadline`, which may be later
+    /// than a request would end.
+    pub fn pause_by_breaker(&self, reason: &BreakerPause, look_at: Timestamp, deadline: Timestamp) -> Option<Self> {
         match &self.phase {
             Phase::Paused(_) => Some(self.clone()),
             Phase::Runnable => Some(Self {
                 wake_at: Some(self.before_deadline(look_at, reason.at)),
-                ..self.paused(Some(reason.clone()), reason.at)
+                moved_at: reason.at,
+                ..self.paused(Some(reason.clone()), reason.at.max(deadline - REQUEST_LIMIT))
             }),
             Phase::Stopping(_) | Phase::Ended(_) => None,
         }

@@ -36,7 +36,7 @@ fn the_sweep_looks_at_a_job_by_its_deadline() {
     assert_eq!(waiting().retune(&deadline(20_000), at(3)).unwrap().wake_at, Some(at(900)), "the sweep looks earlier");
     let late = Job { wake_at: Some(at(15_000)), ..waiting() };
     assert_eq!(late.retune(&deadline(14_400), at(3)), Some(late.clone()), "it has this deadline");
-    let paused = waiting().pause_by_breaker(&breaker(), at(99_999)).unwrap();
+    let paused = waiting().pause_by_breaker(&breaker(), at(99_999), at(2)).unwrap();
     assert_eq!(paused.wake_at, Some(at(14_400)));
     assert_eq!(waiting().before_deadline(at(99_999), at(14_400)), at(99_999), "it has passed");
 }

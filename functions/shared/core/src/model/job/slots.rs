@@ -132,7 +132,7 @@ mod tests {
         assert!(paused.stop_long_pause(TIME, at(12)).is_some_and(|job| job.is_stopped()));
         assert_eq!(paused.stop_long_pause(TIME, at(11)), None);
         let reason = BreakerPause::after("unavailable", "it answered 503", at(2));
-        let by_breaker = running().pause_by_breaker(&reason, at(3)).unwrap();
+        let by_breaker = running().pause_by_breaker(&reason, at(3), at(2)).unwrap();
         assert_eq!((by_breaker.stop_long_pause(TIME, at(99)), awaiting().stop_long_pause(TIME, at(99))), (None, None));
     }
 }
