@@ -23,9 +23,9 @@ use rowmill_core::model::tally::{ChunkAddress, Commit, Tally, Totals};
 use rowmill_core::model::upload::Upload;
 use rowmill_core::ports::{
     Admissions, Attempts, BreakerMoved, Breakers, Ceilings, CheckpointMoved, Checkpoints, CommitAnswer, Completion,
-    Completions, CreateError, Created, DeadLetters, Due, Full, JobFilter, JobPage, Jobs, MultipartObjects, NewAttempt,
-    NewJob, ObjectHead, Objects, OutstandingError, OutstandingUploads, PortError, Queue, RedriveError, Tallies,
-    UpdateAnswer, Updates, UploadStore, UploadedPart, WakeUps, WriteLost,
+    Completions, CreateError, Created, DeadLetters, Due, Full, Idempotency, JobFilter, JobPage, Jobs, MultipartObjects,
+    NewAttempt, NewJob, ObjectHead, Objects, OutstandingError, OutstandingUploads, PortError, Queue, RedriveError,
+    Tallies, UpdateAnswer, Updates, UploadStore, UploadedPart, WakeUps, WriteLost,
 };
 
 /// When the process dies, relative to a call of a port.
@@ -247,6 +247,7 @@ mortal!(Admissions {
     create(job: &NewJob) -> Result<Created, CreateError>;
     reached(owner: &Owner, job_type: &str, ceilings: Ceilings) -> Result<Option<Full>, PortError>;
     remembered(owner: &Owner, key: &str, now: Timestamp) -> Result<Option<(JobGuid, String)>, PortError>;
+    remember(owner: &Owner, wanted: &Idempotency, job: JobGuid, now: Timestamp) -> Result<JobGuid, CreateError>;
     deduped(owner: &Owner, key: &str, now: Timestamp) -> Result<Option<JobGuid>, PortError>;
 });
 

@@ -23,7 +23,7 @@ fn twenty_thousand_seeds_hold() {
 }
 
 /// The corner cases that the seeds must reach; otherwise their success proves little.
-const CORNERS: [&str; 57] = [
+const CORNERS: [&str; 58] = [
     "Api: no slot",
     "Api: paused",
     "Api: resumed",
@@ -67,6 +67,7 @@ const CORNERS: [&str; 57] = [
     "failed by split_failed",
     "failed by tolerance_exceeded",
     "item failed: poison",
+    "key remembered for the same job",
     "item failed: dead_letter",
     "checkpoint lost",
     "checkpoint moved, continued",
@@ -125,6 +126,7 @@ const ONCE_FAILED: &[(u64, &str)] = &[
     (500_085_637, "a run that could not send its message withdrew another run's note"),
     (900_047_092, "two runs were at an isolated chunk, since the clock of one was ahead"),
     (920_304_742, "a request paused its job after its time limit, and a chunk was sent while a run was at work on it"),
+    (920_352_846, "a request that was answered with an older job created another one when it was repeated"),
 ];
 
 #[test]

@@ -16,8 +16,8 @@ use rowmill_core::model::spec::Spec;
 use rowmill_core::model::tally::{ChunkAddress, Commit, Tally, Totals};
 use rowmill_core::ports::{
     Admissions, Attempts, Ceilings, CheckpointMoved, Checkpoints, CommitAnswer, Completion, Completions, CreateError,
-    Created, DeadLetters, Due, Full, JobFilter, JobPage, Jobs, NewAttempt, NewJob, PortError, RedriveError, Tallies,
-    UpdateAnswer, Updates, WAKE_SHARDS, WakeUps, WriteLost,
+    Created, DeadLetters, Due, Full, Idempotency, JobFilter, JobPage, Jobs, NewAttempt, NewJob, PortError,
+    RedriveError, Tallies, UpdateAnswer, Updates, WAKE_SHARDS, WakeUps, WriteLost,
 };
 
 use super::broken::Broken;
@@ -86,6 +86,14 @@ gates!(Admissions for GatedJobs {
     Read reached(owner: &Owner, job_type: &str, ceilings: Ceilings) -> Result<Option<Full>, PortError>, ["{owner}"];
     Read remembered(owner: &Owner, key: &str, now: Timestamp) -> Result<Option<(JobGuid, String)>, PortError>,
         ["{owner}, {key}"];
+    Write remember(owner: &Owner, wanted: &Idempotency, job: JobGuid, now: Timestamp) -> Result<JobGuid, CreateError>,
+        ["{owner}, {}, {}", wanted.key, job_name(job)],
+        check |all, answer| {
+            if answer.is_ok() {
+                all.reach("key remembered for the same job");
+            }
+            Ok(())
+        };
     {
         async fn create(&self, new: &NewJob) -> Result<Created, CreateError> {
             let effect = async {

@@ -119,6 +119,23 @@ async fn a_stopped_job_is_replaced_unless_it_was_redriven() {
 }
 
 #[tokio::test]
+async fn a_key_has_the_job_that_it_was_answered_with_also_after_that_has_failed() {
+    let world = World::new(chunks_of(1));
+    let file = world.store_csv(FILE).await;
+    let job = new(&world, &request(file)).await;
+    let keyed = async |request: &CreateJobRequest| world.creator.accept(&World::owner(), request, Some("key")).await;
+    let first = keyed(&request(file)).await.unwrap();
+    assert_eq!((first.job.job_guid, first.is_same), (job, true));
+    world.cancel(job).await;
+    assert_eq!(keyed(&request(file)).await.unwrap().job.job_guid, job);
+    let other = with(file, json!({ "maxConcurrency": 1 }));
+    assert!(matches!(keyed(&other).await, Err(CreateJobError::KeyReused)));
+    let second = new(&world, &request(file)).await;
+    world.clock.advance(world.limits.create.idempotency);
+    assert_eq!(keyed(&request(file)).await.unwrap().job.job_guid, second, "the key is forgotten");
+}
+
+#[tokio::test]
 async fn a_job_is_found_for_as_long_as_it_is_kept_from_its_creation() {
     let world = World::new(chunks_of(1));
     let retention = world.limits.jobs.retention;

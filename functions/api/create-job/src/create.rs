@@ -140,19 +140,42 @@ impl Creator {
         for _ in 0..DEDUPE_TRIES {
             let new = match self.prepare(owner, request, idempotency.clone()).await? {
                 Prepared::New(new) => new,
-                Prepared::Same(job) => return Ok(Accepted { is_same: true, ..Accepted::new(self.woken(*job).await) }),
+                Prepared::Same(job) => return self.same(owner, idempotency, *job).await,
             };
             match self.jobs.create(&new).await {
                 Ok(Created::New) => return Ok(Accepted::new(self.woken(new.job).await)),
                 Ok(Created::Before(job)) => return self.before(job).await.map(Accepted::new),
                 // Another request was first. Its job is found next time, unless it has been stopped by then.
                 Ok(Created::Same(_)) => {}
-                Err(CreateError::Full(full)) => return Err(CreateJobError::Full(full)),
-                Err(CreateError::KeyReused) => return Err(CreateJobError::KeyReused),
-                Err(CreateError::Port(error)) => return Err(error.into()),
+                Err(error) => return Err(error.into()),
             }
         }
         Err(PortError::unavailable("creating the job", "jobs of the same dedupe key begin and end all the time").into())
+    }
+
+    /// The answer with a job that does the same. Its request has a key: that is remembered first, so that a repetition
+    /// has this answer too once the job is stopped.
+    async fn same(
+        &self,
+        owner: &Owner,
+        idempotency: Option<(&str, String)>,
+        job: Job,
+    ) -> Result<Accepted, CreateJobError> {
+        if let Some(asked) = idempotency {
+            let now = self.clock.now();
+            let mut wanted = self.remembered_as(asked, now);
+            // Not for longer than the job is kept.
+            wanted.expires_at = job.end().map_or(wanted.expires_at, |end| wanted.expires_at.min(end.expires_at));
+            let first = self.jobs.remember(owner, &wanted, job.job_guid, now).await?;
+            if first != job.job_guid {
+                return self.before(first).await.map(Accepted::new);
+            }
+        }
+        Ok(Accepted { is_same: true, ..Accepted::new(self.woken(job).await) })
+    }
+
+    fn remembered_as(&self, (key, fingerprint): (&str, String), now: Timestamp) -> Idempotency {
+        Idempotency { key: key.to_owned(), fingerprint, expires_at: now + self.limits.idempotency }
     }
 
     /// The job that an earlier try of the same request created. That try may have died before it sent the message, so
@@ -207,11 +230,7 @@ impl Creator {
         {
             file.etag = self.objects.put(&file.key, JSON_LINES, first.bytes, None).await?;
         }
-        let idempotency = idempotency.map(|(key, fingerprint)| Idempotency {
-            key: key.to_owned(),
-            fingerprint,
-            expires_at: now + self.limits.idempotency,
-        });
+        let idempotency = idempotency.map(|asked| self.remembered_as(asked, now));
         let mut job = self.job_row(&spec, request, priority);
         warnings::add(&mut job.warnings, found);
         let ceilings = self.ceilings(request);

@@ -3,7 +3,7 @@
 use rowmill_core::model::ids::FileGuid;
 use rowmill_core::model::owner_priorities::PriorityNotAllowed;
 use rowmill_core::ports::processor::ParamsError;
-use rowmill_core::ports::{Full, PortError};
+use rowmill_core::ports::{CreateError, Full, PortError};
 use rowmill_core::text::HeadError;
 use rowmill_formats::{DecodeError, FormatError};
 
@@ -48,4 +48,14 @@ pub enum CreateJobError {
     KeyReused,
     #[error(transparent)]
     Port(#[from] PortError),
+}
+
+impl From<CreateError> for CreateJobError {
+    fn from(error: CreateError) -> Self {
+        match error {
+            CreateError::Full(full) => Self::Full(full),
+            CreateError::KeyReused => Self::KeyReused,
+            CreateError::Port(error) => Self::Port(error),
+        }
+    }
 }

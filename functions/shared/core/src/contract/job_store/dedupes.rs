@@ -3,7 +3,7 @@ use futures::future::join_all;
 use super::fixtures::{ROOM, guid, keyed, new_job};
 use crate::contract::at;
 use crate::model::ids::{JobGuid, Owner};
-use crate::ports::{Ceilings, CreateError, Created, Dedupe, JobStore, NewJob, PortError};
+use crate::ports::{Ceilings, CreateError, Created, Dedupe, Idempotency, JobStore, NewJob, PortError};
 
 /// Job `number` with the dedupe key `k`, which expires after 100 seconds. It replaces this job.
 fn deduped(number: u32, owner: &str, replaces: Option<JobGuid>) -> NewJob {
@@ -83,6 +83,23 @@ pub async fn a_repeated_request_finds_its_job_before_the_dedupe_key_counts(store
     assert_eq!(store.create(&both(2, "a")).await.unwrap(), Created::Before(guid(1)));
     assert_eq!(store.create(&both(3, "b")).await.unwrap(), Created::Same(guid(1)));
     assert_eq!(store.remembered(&Owner("me".into()), "b", at(0)).await.unwrap(), None, "nothing was written");
+}
+
+pub async fn a_key_is_remembered_for_the_job_of_another_request(store: &impl JobStore) {
+    let me = Owner("me".into());
+    let wanted = |fingerprint: &str, until| Idempotency {
+        key: "k".into(),
+        fingerprint: fingerprint.into(),
+        expires_at: at(until),
+    };
+    for job in [guid(1), guid(2)] {
+        assert_eq!(store.remember(&me, &wanted("f", 100), job, at(0)).await.unwrap(), guid(1));
+    }
+    assert_eq!(store.remembered(&me, "k", at(99)).await.unwrap(), Some((guid(1), "f".to_owned())));
+    assert!(matches!(store.remember(&me, &wanted("g", 100), guid(1), at(0)).await, Err(CreateError::KeyReused)));
+    assert_eq!(store.create(&keyed(3, "me", "k", "f")).await.unwrap(), Created::Before(guid(1)));
+    assert_eq!(store.create(&keyed(4, "you", "k", "f")).await.unwrap(), Created::New);
+    assert_eq!(store.remember(&me, &wanted("g", 200), guid(2), at(100)).await.unwrap(), guid(2), "it has expired");
 }
 
 pub async fn a_refused_job_takes_no_dedupe_key(store: &impl JobStore) {

@@ -48,6 +48,7 @@ pub async fn job_store<S: JobStore>(make: impl AsyncFn() -> S) {
         dedupes::one_of_ten_concurrent_requests_with_a_dedupe_key_creates_a_job,
         dedupes::one_of_ten_concurrent_requests_replaces_a_job,
         dedupes::a_repeated_request_finds_its_job_before_the_dedupe_key_counts,
+        dedupes::a_key_is_remembered_for_the_job_of_another_request,
         dedupes::a_refused_job_takes_no_dedupe_key,
     );
     run_checks!(

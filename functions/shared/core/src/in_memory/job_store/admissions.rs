@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use super::InMemoryJobStore;
 use crate::in_memory::lock;
 use crate::model::ids::{JobGuid, Owner};
-use crate::ports::{Admissions, Ceilings, CreateError, Created, Full, NewJob, PortError};
+use crate::ports::{Admissions, Ceilings, CreateError, Created, Full, Idempotency, NewJob, PortError};
 
 #[async_trait]
 impl Admissions for InMemoryJobStore {
@@ -52,6 +52,26 @@ impl Admissions for InMemoryJobStore {
         let tables = lock(&self.0);
         let known = tables.requests.get(&(owner.clone(), key.to_owned()));
         Ok(known.filter(|(_, known)| known.expires_at > now).map(|(job, known)| (*job, known.fingerprint.clone())))
+    }
+
+    async fn remember(
+        &self,
+        owner: &Owner,
+        wanted: &Idempotency,
+        job: JobGuid,
+        now: Timestamp,
+    ) -> Result<JobGuid, CreateError> {
+        let mut tables = lock(&self.0);
+        let place = (owner.clone(), wanted.key.clone());
+        let known: Option<&(JobGuid, Idempotency)> = tables.requests.get(&place);
+        match known.filter(|(_, known)| known.expires_at > now) {
+            Some((_, known)) if known.fingerprint != wanted.fingerprint => Err(CreateError::KeyReused),
+            Some((before, _)) => Ok(*before),
+            None => {
+                tables.requests.insert(place, (job, wanted.clone()));
+                Ok(job)
+            }
+        }
     }
 
     async fn deduped(&self, owner: &Owner, key: &str, now: Timestamp) -> Result<Option<JobGuid>, PortError> {

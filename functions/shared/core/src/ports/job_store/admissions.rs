@@ -18,7 +18,7 @@ pub trait Admissions: Send + Sync {
     /// prepared: the answer may be a moment old, and [`create`](Self::create) decides.
     async fn reached(&self, owner: &Owner, job_type: &str, ceilings: Ceilings) -> Result<Option<Full>, PortError>;
 
-    /// The job that this idempotency key of the owner created, if the key has not expired by `now`, with the
+    /// The job that a request with this idempotency key of the owner was answered with, if the key has not expired by `now`, with the
     /// fingerprint of the request.
     async fn remembered(
         &self,
@@ -26,6 +26,19 @@ pub trait Admissions: Send + Sync {
         key: &str,
         now: Timestamp,
     ) -> Result<Option<(JobGuid, String)>, PortError>;
+
+    /// Remembers the idempotency key of a request that is answered with this job, which another request created.
+    /// Returns the job that the key has: this one, or that of an earlier answer to the same request.
+    ///
+    /// # Errors
+    /// `KeyReused`, if it was used for another request.
+    async fn remember(
+        &self,
+        owner: &Owner,
+        wanted: &Idempotency,
+        job: JobGuid,
+        now: Timestamp,
+    ) -> Result<JobGuid, CreateError>;
 
     /// The last job that was created with this dedupe key of the owner, if that is known still. It may have ended, and
     /// it may be gone.
@@ -87,7 +100,7 @@ pub struct Dedupe {
 pub enum Created {
     /// The job now exists.
     New,
-    /// An earlier request with the same idempotency key and payload created this job; nothing was written.
+    /// An earlier request with the same idempotency key and payload has this job; nothing was written.
     Before(JobGuid),
     /// The dedupe key names this job, which is not the one to replace; nothing was written.
     Same(JobGuid),

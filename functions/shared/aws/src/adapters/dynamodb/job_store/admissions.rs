@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use rowmill_core::model::cost::Usage;
 use rowmill_core::model::ids::{JobGuid, Owner};
 use rowmill_core::model::job::Job;
-use rowmill_core::ports::{Admissions, Ceilings, CreateError, Created, Full, NewJob, PortError};
+use rowmill_core::ports::{Admissions, Ceilings, CreateError, Created, Full, Idempotency, NewJob, PortError};
 use serde::{Deserialize, Serialize};
 
 use super::DynamoDbJobStore;
@@ -29,6 +29,12 @@ struct KeyRow {
     #[serde(default, skip_serializing_if = "String::is_empty")]
     fingerprint: String,
     expires_at: i64,
+}
+
+impl KeyRow {
+    fn new(scope: String, job_id: JobGuid, fingerprint: String, expires_at: Timestamp) -> Self {
+        Self { scope, job_id, fingerprint, expires_at: expiry_seconds(expires_at) }
+    }
 }
 
 /// Meaning of a refused transaction.
@@ -61,11 +67,13 @@ impl Admissions for DynamoDbJobStore {
             items.extend(self.take_slots(DOING, &new.job, new.ceilings, shards)?);
             if let Some(wanted) = &new.idempotency {
                 let (scope, fingerprint) = (remembered_scope(owner, &wanted.key), wanted.fingerprint.clone());
-                items.push(self.put_key(&new.job, scope, fingerprint, wanted.expires_at, None)?);
+                let row = KeyRow::new(scope, new.job.job_guid, fingerprint, wanted.expires_at);
+                items.push(self.put_key(&row, new.job.created_at, None)?);
             }
             if let Some(wanted) = &new.dedupe {
                 let scope = dedupe_scope(owner, &wanted.key);
-                items.push(self.put_key(&new.job, scope, String::new(), wanted.expires_at, wanted.replaces)?);
+                let row = KeyRow::new(scope, new.job.job_guid, String::new(), wanted.expires_at);
+                items.push(self.put_key(&row, new.job.created_at, wanted.replaces)?);
             }
             let request = self.client.transact_write_items().set_transact_items(Some(items));
             // The token makes a request that is repeated after a lost reply the same transaction to DynamoDB.
@@ -104,6 +112,25 @@ impl Admissions for DynamoDbJobStore {
         // DynamoDB deletes expired rows up to days late.
         let row = row.filter(|row| row.expires_at > now.as_second());
         Ok(row.map(|row| (row.job_id, row.fingerprint)))
+    }
+
+    async fn remember(
+        &self,
+        owner: &Owner,
+        wanted: &Idempotency,
+        job: JobGuid,
+        now: Timestamp,
+    ) -> Result<JobGuid, CreateError> {
+        const DOING: &str = "remembering the idempotency key";
+        let (scope, fingerprint) = (remembered_scope(owner, &wanted.key), wanted.fingerprint.clone());
+        let row = KeyRow::new(scope, job, fingerprint, wanted.expires_at);
+        let request = self.client.transact_write_items().transact_items(self.put_key(&row, now, None)?);
+        let there = match transact(DOING, request, &mut Backoff::while_a_client_waits()).await? {
+            Transacted::Applied => return Ok(job),
+            // Its only item is refused.
+            Transacted::Refused(reasons) => self.holder(row.scope, &reasons[0]).await?,
+        };
+        if there.fingerprint == wanted.fingerprint { Ok(there.job_id) } else { Err(CreateError::KeyReused) }
     }
 
     async fn deduped(&self, owner: &Owner, key: &str, now: Timestamp) -> Result<Option<JobGuid>, PortError> {
@@ -173,21 +200,13 @@ impl DynamoDbJobStore {
     }
 
     /// Puts the row of a key if there is none, if the one there has expired, or if it names the job to replace.
-    fn put_key(
-        &self,
-        job: &Job,
-        scope: String,
-        fingerprint: String,
-        expires_at: Timestamp,
-        replaces: Option<JobGuid>,
-    ) -> Result<TransactWriteItem, PortError> {
-        let row = KeyRow { scope, job_id: job.job_guid, fingerprint, expires_at: expiry_seconds(expires_at) };
+    fn put_key(&self, row: &KeyRow, now: Timestamp, replaces: Option<JobGuid>) -> Result<TransactWriteItem, PortError> {
         let mut put = Put::builder()
             .table_name(self.admission_table(DOING)?)
-            .set_item(Some(to_item(DOING, &row)?))
+            .set_item(Some(to_item(DOING, row)?))
             .expression_attribute_names("#scope", "scope")
             .expression_attribute_names("#expiresAt", "expiresAt")
-            .expression_attribute_values(":now", number(job.created_at.as_second()))
+            .expression_attribute_values(":now", number(now.as_second()))
             .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld);
         let mut condition = "attribute_not_exists(#scope) OR #expiresAt <= :now".to_owned();
         if let Some(replaces) = replaces {
