@@ -24,8 +24,8 @@ use rowmill_core::model::spec::{Source, Spec};
 use rowmill_core::model::warnings::{self, Warning};
 use rowmill_core::ports::processor::{InputKind, JobType, ParamsError};
 use rowmill_core::ports::{
-    Ceilings, Clock, CreateError, Created, Dedupe, Entropy, Idempotency, JobStore, NewJob, Objects, OutstandingUploads,
-    PortError, Queue, RecordStore, UploadStore,
+    Ceilings, Clock, Created, Dedupe, Entropy, Idempotency, JobStore, NewJob, Objects, OutstandingUploads, PortError,
+    Queue, RecordStore, UploadStore,
 };
 use rowmill_core::text::{Head, SCANNER_VERSION};
 
