@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use rowmill_api::routes;
+use rowmill_api::routes::{self, Operation};
 use rowmill_settings::declaration::Trigger;
 use serde::Serialize;
 
@@ -19,7 +19,8 @@ pub struct Route {
     guarded: bool,
     /// The scope that a token needs: `Read` or `Write`.
     scope: &'static str,
-    changes: bool,
+    /// Requests a second of all callers, if the route has a throttle of its own.
+    throttle: Option<u32>,
 }
 
 pub fn routes() -> Vec<Route> {
@@ -37,8 +38,15 @@ fn described(route: &'static routes::Route) -> Route {
         source: format!("{}{}", route.method, path.join("/")),
         guarded: route.function != "web",
         scope: if route.needs_only_to_read() { "Read" } else { "Write" },
-        changes: !route.reads(),
+        throttle: throttle(route),
     }
+}
+
+/// Every route has a throttle of its own but those that clients poll: a flood on one leaves room on the others. A page of
+/// an audit takes up to 10 seconds, so 10 of them a second take 100 executions.
+fn throttle(route: &routes::Route) -> Option<u32> {
+    let rate = if route.operation == Operation::AuditJob { 10 } else { 100 };
+    (route.is_limited() || !route.guarded).then_some(rate)
 }
 
 /// The functions behind the HTTP API, each with its routes.

@@ -4,9 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use rowmill_api::routes;
 use rowmill_aws::host::http::Access;
-use rowmill_core::model::request_limits::RequestLimits;
 use rowmill_settings::declaration::{Figure, Function, Group, Stream, Trigger, Use};
-use rowmill_settings::{LIVE_URL, Resource, Setting, SettingsGroup, WEBHOOK_SECRET};
+use rowmill_settings::{LIVE_URL, Resource, RouteLimitSettings, Setting, SettingsGroup, WEBHOOK_SECRET};
 use serde::Serialize;
 
 use crate::resources::dead_letters_of;
@@ -54,7 +53,7 @@ pub fn needs_api(function: &Function) -> bool {
 pub fn groups(function: &Function) -> Vec<Group> {
     let is_http = function.triggers.iter().any(|trigger| matches!(trigger, Trigger::Http));
     let limited = routes::all().any(|route| route.function == function.name && route.is_limited());
-    let of_api = is_http.then_some(Access::GROUP).into_iter().chain(limited.then_some(RequestLimits::GROUP));
+    let of_api = is_http.then_some(Access::GROUP).into_iter().chain(limited.then_some(RouteLimitSettings::GROUP));
     of_api.chain(function.settings.iter().copied()).collect()
 }
 

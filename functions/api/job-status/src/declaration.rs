@@ -1,7 +1,7 @@
 //! The function as data.
 
 use rowmill_settings::declaration::{Function, Trigger, Use};
-use rowmill_settings::{BUCKET, JOBS_TABLE, Links, SettingsGroup};
+use rowmill_settings::{ADMISSION_TABLE, BUCKET, JOBS_TABLE, Links, SettingsGroup};
 
 pub static FUNCTION: Function = Function {
     name: "job-status",
@@ -11,6 +11,8 @@ pub static FUNCTION: Function = Function {
     uses: &[
         Use::of("Jobs", &["dynamodb:GetItem", "dynamodb:Query", "dynamodb:BatchGetItem"], &[JOBS_TABLE]),
         Use::of("JobsOfOwner", &["dynamodb:Query"], &[JOBS_TABLE]).parts(&["/index/owner-index"]),
+        Use::of("Admission", &["dynamodb:UpdateItem"], &[ADMISSION_TABLE])
+            .why("Counts the caller's requests to expensive routes."),
         Use::of("Results", &["s3:GetObject"], &[BUCKET]).parts(&["/results/*"]),
         Use::MISSING_OBJECTS,
     ],

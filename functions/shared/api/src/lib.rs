@@ -25,6 +25,7 @@ pub mod preview;
 pub mod problem;
 pub mod request;
 pub mod results;
+pub mod route_limits;
 pub mod routes;
 pub mod upload;
 mod whole;

@@ -92,6 +92,8 @@ words! {
         InvalidMessage = "invalid_message",
         /// The connection has too many subscriptions. Unsubscribe from others, or open another connection.
         TooManySubscriptions = "too_many_subscriptions",
+        /// The connection or its owner has sent too many messages in this minute. The connection is closed.
+        TooManyMessages = "too_many_messages",
         /// Rowmill could not carry it out. Send it again.
         Unavailable = "unavailable",
     }

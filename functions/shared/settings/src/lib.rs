@@ -38,6 +38,7 @@ pub mod time_bounds;
 mod times;
 mod value;
 
+use rowmill_api::route_limits::RouteLimitsError;
 use rowmill_core::model::job_type_limits::JobTypesError;
 use rowmill_core::model::owner_priorities::OwnerPrioritiesError;
 use rowmill_core::wiring::Missing;
@@ -49,6 +50,7 @@ pub use job_types::JobTypeSettings;
 pub use jobs::{Deadlines, JobRetention, RETRY_AFTER_MAX, Recovery, StopGrace};
 pub use live::ConnectionLimits;
 pub use owner_priorities::OwnerPrioritySettings;
+pub use quotas::RouteLimitSettings;
 pub use resources::*;
 pub use targets::JobTargets;
 pub use times::{CompleteTime, ProcessTime, SplitTime, TimeLimits, VISIBILITY_TIMEOUTS, check_times};
@@ -70,6 +72,8 @@ pub enum StartError {
     JobTypes(#[from] JobTypesError),
     #[error(transparent)]
     OwnerPriorities(#[from] OwnerPrioritiesError),
+    #[error(transparent)]
+    RouteLimits(#[from] RouteLimitsError),
     #[error(transparent)]
     Times(#[from] TooShort),
     /// A start reads what the template does not pass to the function.

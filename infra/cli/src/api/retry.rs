@@ -24,7 +24,8 @@ impl Default for RetryPolicy {
             tries: 5,
             first_delay: Duration::from_millis(200),
             longest_delay: Duration::from_secs(5),
-            longest_retry_after: Duration::from_secs(30),
+            // The rest of a minute in which the caller's limit is reached.
+            longest_retry_after: Duration::from_secs(60),
         }
     }
 }

@@ -13,8 +13,11 @@ mod stack_args;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use rowmill_api::route_limits::{RouteLimits, RouteLimitsError};
 use rowmill_core::model::job_type_limits::{JobTypeLimits, JobTypesError};
 use rowmill_core::model::owner_priorities::{OwnerPriorities, OwnerPrioritiesError};
+use rowmill_core::model::request_limits::RequestLimits;
+use rowmill_settings::SettingsGroup;
 use rowmill_settings::time_bounds::{self, TooShort};
 
 use crate::api::ApiError;
@@ -87,6 +90,8 @@ pub enum DeployError {
     #[error(transparent)]
     OwnerPriorities(#[from] OwnerPrioritiesError),
     #[error(transparent)]
+    RouteLimits(#[from] RouteLimitsError),
+    #[error(transparent)]
     Times(#[from] TooShort),
     #[error(transparent)]
     TooManyTags(#[from] TooManyTags),
@@ -152,6 +157,7 @@ pub fn check_parameters(template: &Template, parameters: &Values) -> Result<(), 
     let given = |name| parameters.get(name).map_or("", String::as_str);
     JobTypeLimits::parse(given("JobTypes"))?;
     OwnerPriorities::parse(given("OwnerPriorities"))?;
+    RouteLimits::parse(given("RouteLimits"), RequestLimits::defaults())?;
     time_bounds::check(|name| parameters.get(name)?.trim().parse().ok())?;
     Ok(())
 }

@@ -5,6 +5,9 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use rowmill_api::routes::{self, Route};
+use serde_json::{Value, json};
+
 use super::{StackError, launcher, target_dir};
 use crate::package::{Architecture, Binary};
 use crate::progress::Progress;
@@ -98,6 +101,7 @@ impl StackOptions {
             ("AllowOpenApi".to_owned(), "true".to_owned()),
             ("PostsPerMinute".to_owned(), "100000".to_owned()),
             ("PostsPerHour".to_owned(), "1000000".to_owned()),
+            ("RouteLimits".to_owned(), route_limits()),
         ]);
         parameters.extend(self.parameters.iter().cloned());
         Ok(parameters)
@@ -112,6 +116,13 @@ impl StackOptions {
         let to_build = functions.into_iter().filter(|name| !self.binaries.contains_key(name)).collect();
         Ok((to_build, self.binaries.iter().map(given).collect()))
     }
+}
+
+/// Those of `PostsPerMinute` and `PostsPerHour` for every route that has others.
+fn route_limits() -> String {
+    let others = routes::all().filter(|route| route.limits.is_some());
+    let limits = |route: &Route| (route.operation.id(), json!({ "minute": 100_000, "hour": 1_000_000 }));
+    Value::Object(others.map(limits).collect()).to_string()
 }
 
 #[cfg(test)]

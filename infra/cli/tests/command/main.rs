@@ -361,6 +361,10 @@ fn parameters_that_the_functions_would_refuse_are_refused_before_anything_is_bui
             r#"OwnerPriorities={"ann": "urgent"}"#,
             "the parameter OwnerPriorities: `ann` has \"urgent\"; its highest priority must be one of `high`, `normal`, `low`",
         ),
+        (
+            r#"RouteLimits={"audit": {"minute": 1, "hour": 1}}"#,
+            "the parameter RouteLimits: `audit` is not a limited route; these are: `createUpload`",
+        ),
     ];
     for command in [&["deploy", "--stack-name", "rowmill"][..], &["up"]] {
         for (parameter, expected) in refused {

@@ -1,4 +1,4 @@
-use super::{Answer, Operation, Route};
+use super::{Answer, Operation, Route, at_most};
 use crate::live::LiveTicketView;
 use crate::problem::ProblemCode::*;
 
@@ -10,5 +10,7 @@ routes! {
                       poll the job there.",
         answers: &[Answer::of::<LiveTicketView>(201, "The ticket.")],
         problems: &[(404, LiveUnavailable), (429, TooManyConnections)],
+        // All 500 connections of an owner may be lost at once, and each is opened by another ticket.
+        limits: at_most(1200, 12_000),
     }
 }

@@ -5,11 +5,15 @@
 
 #![allow(missing_docs, reason = "only wire types stand in the document")]
 
+mod headers;
 mod json;
 
+pub use headers::{AnswerHeader, RATE_LIMIT, RATE_LIMIT_POLICY, RETRY_AFTER};
 pub use json::{Body, Json};
 
+use headers::ETAG;
 use percent_encoding::percent_decode_str;
+use rowmill_core::model::request_limits::RequestLimits;
 
 use crate::problem::ProblemCode;
 
@@ -100,11 +104,14 @@ pub struct Route {
     pub body: Option<RequestBody>,
     /// The answers when all is well, and those of API Gateway in its place if no problem is listed.
     pub answers: &'static [Answer],
-    /// The problems it answers, beside [`COMMON_PROBLEMS`] if it is `guarded`, [`POST_PROBLEMS`] if it is limited, and
-    /// [`BODY_PROBLEMS`] if it takes a body.
+    /// The problems it answers, beside [`COMMON_PROBLEMS`] if it is `guarded`, [`LIMIT_PROBLEMS`] if it is limited,
+    /// [`BLOCK_PROBLEMS`] if it changes something, and [`BODY_PROBLEMS`] if it takes a body.
     pub problems: &'static [(u16, ProblemCode)],
     /// True if it reads anything that belongs to an owner.
     pub guarded: bool,
+    /// The default limits of a caller's requests, by what a request costs. A route that changes something has those of
+    /// `PostsPerMinute` and `PostsPerHour` without them; one that reads has none.
+    pub limits: Option<RequestLimits>,
 }
 
 /// Problems of every route that reads something of an owner.
@@ -115,9 +122,11 @@ pub const COMMON_PROBLEMS: [(u16, ProblemCode); 4] = [
     (503, ProblemCode::Unavailable),
 ];
 
+/// Further ones of every limited route.
+pub const LIMIT_PROBLEMS: [(u16, ProblemCode); 1] = [(429, ProblemCode::TooManyRequests)];
+
 /// Further ones of every route of an owner that changes something: every one but `GET`.
-pub const POST_PROBLEMS: [(u16, ProblemCode); 2] =
-    [(403, ProblemCode::OwnerBlocked), (429, ProblemCode::TooManyRequests)];
+pub const BLOCK_PROBLEMS: [(u16, ProblemCode); 1] = [(403, ProblemCode::OwnerBlocked)];
 
 /// Problems of every route with a body: it cannot be read, or nobody understands it.
 pub const BODY_PROBLEMS: [(u16, ProblemCode); 5] = [
@@ -160,49 +169,6 @@ pub struct Answer {
     pub json: &'static [Json],
     pub headers: &'static [AnswerHeader],
 }
-
-/// A header of an answer.
-#[derive(Clone, Copy, Debug)]
-pub struct AnswerHeader {
-    pub name: &'static str,
-    /// True if every answer of this kind has it.
-    pub required: bool,
-    pub description: &'static str,
-    /// JSON Schema, as JSON text.
-    pub schema: &'static str,
-}
-
-/// The limits of requests, on every answer to a request that was counted: every one but `GET`.
-pub const RATE_LIMIT_POLICY: AnswerHeader = AnswerHeader {
-    name: "RateLimit-Policy",
-    required: true,
-    description: "How many requests (`q`) the caller may send to this route in so many seconds (`w`), as in \
-                  draft-ietf-httpapi-ratelimit-headers.",
-    schema: r#"{"type": "string", "pattern": "^\"minute\";q=\\d+;w=60, \"hour\";q=\\d+;w=3600$"}"#,
-};
-
-/// The rest of the limits, on the same answers.
-pub const RATE_LIMIT: AnswerHeader = AnswerHeader {
-    name: "RateLimit",
-    required: true,
-    description: "How many requests are left (`r`), and in how many seconds all are there again (`t`).",
-    schema: r#"{"type": "string", "pattern": "^\"minute\";r=\\d+;t=\\d+, \"hour\";r=\\d+;t=\\d+$"}"#,
-};
-
-/// The time of the next try after a problem.
-pub const RETRY_AFTER: AnswerHeader = AnswerHeader {
-    name: "Retry-After",
-    required: true,
-    description: "Seconds after which to try again.",
-    schema: r#"{"type": "integer", "minimum": 1}"#,
-};
-
-const ETAG: AnswerHeader = AnswerHeader {
-    name: "ETag",
-    required: true,
-    description: "The answer's entity tag. Send it as `If-None-Match` to get 304 while nothing has changed.",
-    schema: r#"{"type": "string", "pattern": "^\"[0-9a-f]{32}\"$"}"#,
-};
 
 const IF_NONE_MATCH: Parameter = Parameter {
     name: "If-None-Match",
@@ -276,6 +242,11 @@ pub fn find(method: &str, path: &str) -> Option<(&'static Route, Vec<(&'static s
         .find_map(|route| Some((route, route.parameters_in(path)?)))
 }
 
+/// Limits of a caller's requests to a route.
+const fn at_most(per_minute: u32, per_hour: u32) -> Option<RequestLimits> {
+    Some(RequestLimits { per_minute, per_hour })
+}
+
 impl Route {
     /// A route that reads or changes what belongs to an owner, and takes nothing but its path.
     const OF_OWNER: Self = Self {
@@ -290,6 +261,7 @@ impl Route {
         answers: &[],
         problems: &[],
         guarded: true,
+        limits: None,
     };
 
     /// The parameters of a path that this route answers, decoded. `None` if it does not answer this path.
@@ -324,9 +296,10 @@ impl Route {
     /// Every problem it can answer.
     pub fn all_problems(&self) -> Vec<(u16, ProblemCode)> {
         let common: &[_] = if self.guarded { &COMMON_PROBLEMS } else { &[] };
-        let of_post: &[_] = if self.is_limited() { &POST_PROBLEMS } else { &[] };
+        let of_block: &[_] = if self.guarded && !self.reads() { &BLOCK_PROBLEMS } else { &[] };
+        let of_limit: &[_] = if self.is_limited() { &LIMIT_PROBLEMS } else { &[] };
         let of_body: &[_] = if self.body.is_some() { &BODY_PROBLEMS } else { &[] };
-        self.problems.iter().chain(of_body).chain(of_post).chain(common).copied().collect()
+        self.problems.iter().chain(of_body).chain(of_block).chain(of_limit).chain(common).copied().collect()
     }
 
     /// True if it only reads.
@@ -339,9 +312,10 @@ impl Route {
         self.reads() || self.operation == Operation::CreateLiveTicket
     }
 
-    /// True if a caller may send only so many requests to it.
+    /// True if a caller may send only so many requests to it: it changes something, or is expensive to answer. Polling is
+    /// free, so that no look costs a write.
     pub fn is_limited(&self) -> bool {
-        self.guarded && !self.reads()
+        self.guarded && (!self.reads() || self.limits.is_some())
     }
 }
 

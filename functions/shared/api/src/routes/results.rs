@@ -2,7 +2,7 @@
 
 use rowmill_core::model::audit::AuditProof;
 
-use super::{Answer, Json, Operation, Parameter, Route, query};
+use super::{Answer, Json, Operation, Parameter, Route, at_most, query};
 use crate::dead_letter::DeadLetterList;
 use crate::item::{FailedItemPage, SkippedItemPage};
 use crate::problem::ProblemCode::*;
@@ -31,18 +31,24 @@ routes! {
             },
         ],
         problems: &[(400, InvalidQuery), (404, NotFound)],
+        // A page reads up to 200 objects.
+        limits: at_most(120, 2400),
     }
     ShowResults = "GET" "/api/jobs/{jobGuid}/results" by "job-status" {
         summary: "Show the results of an ended job",
         description: "The result files with links that work for an hour by default.",
         answers: &[Answer::of::<ResultsView>(200, "The results.")],
         problems: &[(404, NotFound), (404, NoResults), (409, JobActive)],
+        // Signs links: little work.
+        limits: at_most(300, 6000),
     }
     ListDeadLetters = "GET" "/api/jobs/{jobGuid}/dead-letters" by "job-status" {
         summary: "List the dead letters of a job",
         description: "The messages of the job that a queue gave up on.",
         answers: &[Answer::of::<DeadLetterList>(200, "The dead letters.")],
         problems: &[(404, NotFound)],
+        // Reads up to 1,000 rows.
+        limits: at_most(120, 2400),
     }
     AuditJob = "GET" "/api/jobs/{jobGuid}/audit" by "job-status" {
         summary: "Audit a job",
@@ -55,5 +61,7 @@ routes! {
         )],
         answers: &[Answer::of::<AuditProof>(200, "The proof, or what was found instead.")],
         problems: &[(400, InvalidQuery), (404, NotFound), (409, Changed)],
+        // A page takes up to 10 seconds, so a caller has 10 of them at once at most, on average.
+        limits: at_most(60, 1200),
     }
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-/// Limits of the `POST` requests of one caller to one route.
+/// Limits of the requests of one caller to one route.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct RequestLimits {
     pub per_minute: u32,

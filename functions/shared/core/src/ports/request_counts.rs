@@ -6,7 +6,7 @@ use crate::model::ids::RunId;
 use crate::model::request_limits::{RequestLimits, RequestsCounted};
 use crate::ports::PortError;
 
-/// Counts the `POST` requests of each caller to each route.
+/// Counts the requests of each caller to each limited route, and live messages.
 #[async_trait]
 pub trait RequestCounts: Send + Sync {
     /// Counts a request, unless a limit is reached. One write. Idempotent for a while: the same request again is not
@@ -17,7 +17,7 @@ pub trait RequestCounts: Send + Sync {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct RequestToCount {
     pub principal: Principal,
-    /// Its route, by the `operationId` of the OpenAPI document.
+    /// Its route, by the `operationId` of the OpenAPI document, or another name for what is counted.
     pub operation: String,
     pub id: RunId,
     pub at: Timestamp,

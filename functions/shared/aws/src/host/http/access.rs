@@ -2,6 +2,7 @@
 
 use std::net::IpAddr;
 
+use jiff::Timestamp;
 use lambda_http::request::RequestContext;
 use lambda_http::{Request, RequestExt};
 use rowmill_api::problem::ProblemCode;
@@ -32,6 +33,8 @@ pub struct Caller {
     pub owner: Owner,
     /// True if the caller has shown no token, because the API is open. Then all callers have the same owner.
     pub anonymous: bool,
+    /// When the token ends; none if that is not known, or without a token.
+    pub token_until: Option<Timestamp>,
     /// The address that the request came from, if the gateway told it.
     pub address: Option<IpAddr>,
     /// True if an operator of the stack acts for the owner: limits and blocks of the owner do not hold.
@@ -52,14 +55,26 @@ impl Access {
         let identity = Identity::of(request)?;
         if let Some(owner) = identity.operator_for {
             let owner = Owner::of_name(&owner).ok_or_else(|| Problem::unauthorized("The operator names no owner."))?;
-            return Ok(Caller { owner, anonymous: false, address: identity.address, is_operator: true });
+            return Ok(Caller {
+                owner,
+                anonymous: false,
+                token_until: None,
+                address: identity.address,
+                is_operator: true,
+            });
         }
         let Some(claims) = identity.claims else {
             if !self.issuer.is_empty() {
                 return Err(Problem::unauthorized("The request has no token. Send one in the header `Authorization`."));
             }
             let owner = Owner(Owner::LOCAL.to_owned());
-            return Ok(Caller { owner, anonymous: true, address: identity.address, is_operator: false });
+            return Ok(Caller {
+                owner,
+                anonymous: true,
+                token_until: None,
+                address: identity.address,
+                is_operator: false,
+            });
         };
         if !self.issuer.is_empty() && !claims.ends {
             return Err(Problem::unauthorized("The token never expires. Send a token with an `exp` claim."));
@@ -74,7 +89,8 @@ impl Access {
             let detail = format!("The token does not have the scope `{needed}`. Ask its issuer for one that has it.");
             return Err(Problem::new(ProblemCode::Forbidden, detail));
         }
-        Ok(Caller { owner, anonymous: false, address: identity.address, is_operator: false })
+        let token_until = claims.until;
+        Ok(Caller { owner, anonymous: false, token_until, address: identity.address, is_operator: false })
     }
 }
 
@@ -94,6 +110,8 @@ struct Claims {
     subject: Option<String>,
     /// True if the token expires.
     ends: bool,
+    /// When it expires. The authorizer of a REST API may write a date, which is not read here.
+    until: Option<Timestamp>,
     scopes: Vec<String>,
 }
 
@@ -106,7 +124,11 @@ impl Claims {
             let words = text.split([' ', ',', '[', ']', '"']).filter(|word| !word.is_empty());
             words.map(str::to_owned).collect::<Vec<_>>()
         });
-        Self { subject: claim("sub"), ends: claim("exp").is_some(), scopes: scopes.collect() }
+        let end = claim("exp");
+        // A gateway may write a number as `1.8E9`.
+        let seconds = end.as_ref().and_then(|seconds| seconds.parse::<f64>().ok());
+        let until = seconds.and_then(|seconds| Timestamp::from_second(seconds as i64).ok());
+        Self { subject: claim("sub"), ends: end.is_some(), until, scopes: scopes.collect() }
     }
 }
 
@@ -211,6 +233,13 @@ mod tests {
         let access = Access { issuer: "https://issuer".to_owned(), ..Access::default() };
         let owner = |request: &Request| access.caller(request, Operation::ListJobs.route()).map(|caller| caller.owner);
         let token_of = |subject: &str| request(Some(json!({"jwt": {"claims": {"sub": subject, "exp": "1800000000"}}})));
+        let until = |exp: &str| {
+            let claims = json!({"sub": "user-7", "exp": exp});
+            let caller = access.caller(&request(Some(json!({"jwt": {"claims": claims}}))), Operation::ListJobs.route());
+            caller.unwrap().token_until.map(Timestamp::as_second)
+        };
+        let end = Some(1_800_000_000);
+        assert_eq!(["1800000000", "1.8E9", "Fri Jan 15 08:00:00 UTC 2027"].map(until), [end, end, None]);
         let endless = request(Some(json!({"jwt": {"claims": {"sub": "user-7"}}})));
         assert_eq!(owner(&endless).unwrap_err().status(), 401, "it never expires");
         assert_eq!(owner(&token_of("user-7")).unwrap(), Owner("user-7".into()));

@@ -1,5 +1,6 @@
 //! The work of every function of the API on a request, before and after its own.
 
+use jiff::Timestamp;
 use lambda_http::{Body, Request, RequestExt, Response};
 use rowmill_api::routes::{Operation, Route};
 use rowmill_core::model::ids::Owner;
@@ -21,6 +22,11 @@ impl Call {
     /// True if an operator of the stack acts for the owner.
     pub fn is_by_operator(&self) -> bool {
         self.caller.as_ref().is_some_and(|caller| caller.is_operator)
+    }
+
+    /// When the caller's token ends; none if that is not known, or without a token.
+    pub fn token_until(&self) -> Option<Timestamp> {
+        self.caller.as_ref()?.token_until
     }
 
     /// The owner of what the request creates or reads.

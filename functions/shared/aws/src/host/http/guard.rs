@@ -1,5 +1,5 @@
-//! The guard of a limited route. Before its handler works: its caller is not blocked, and has sent no more
-//! requests than allowed.
+//! The guard of a limited route. Before its handler works: its caller is not blocked, if it changes something, and has
+//! sent no more requests than allowed.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,6 +7,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use lambda_http::{Body, Response};
 use rowmill_api::problem::ProblemCode;
+use rowmill_api::route_limits::RouteLimits;
 use rowmill_api::routes::{self, RATE_LIMIT, RATE_LIMIT_POLICY, Route};
 use rowmill_core::callers::blocked::BlockCheck;
 use rowmill_core::callers::refused::RefusalMemory;
@@ -14,7 +15,7 @@ use rowmill_core::model::blocks::Principal;
 use rowmill_core::model::request_limits::{RequestLimits, RequestsCounted, Window};
 use rowmill_core::ports::{Clock, Counted, Entropy, RequestCounts, RequestToCount};
 use rowmill_core::wiring::Ports;
-use rowmill_settings::{SettingsGroup, StartError};
+use rowmill_settings::{RouteLimitSettings, SettingsGroup, StartError};
 
 use super::{Caller, Problem};
 
@@ -25,8 +26,8 @@ pub struct Guard {
     pub clock: Arc<dyn Clock>,
     /// Names the requests.
     pub entropy: Arc<dyn Entropy>,
-    /// Maximum number of requests of a caller to a route.
-    pub limits: RequestLimits,
+    /// Maximum number of requests of a caller to each route.
+    pub limits: RouteLimits,
 }
 
 /// The limits and what is left of them, as header fields of an answer (draft-ietf-httpapi-ratelimit-headers).
@@ -65,7 +66,8 @@ impl Guard {
         if !routes::all().any(|route| route.function == function && route.is_limited()) {
             return Ok(None);
         }
-        let (clock, entropy, limits) = (ports.clock.get()?, ports.entropy.get()?, RequestLimits::from_env()?);
+        let (clock, entropy) = (ports.clock.get()?, ports.entropy.get()?);
+        let limits = RouteLimitSettings::from_env()?.limits()?;
         let blocked = BlockCheck::new(ports.blocks.get()?, clock.clone());
         let counts = Arc::new(RefusalMemory::new(ports.request_counts.get()?));
         Ok(Some(Self { blocked, counts, clock, entropy, limits }))
@@ -77,16 +79,18 @@ impl Guard {
         if caller.is_operator {
             return (Ok(()), None);
         }
-        if let Err(problem) = self.check_blocked(caller).await {
+        if !route.reads()
+            && let Err(problem) = self.check_blocked(caller).await
+        {
             return (Err(problem), None);
         }
         let principal = address_of(caller).unwrap_or_else(|| Principal::Owner(caller.owner.clone()));
-        let (id, at) = (self.entropy.run_id(), self.clock.now());
+        let (id, at, limits) = (self.entropy.run_id(), self.clock.now(), self.limits.of(route));
         let request = RequestToCount { principal, operation: route.operation.id(), id, at };
-        match self.counts.count(&request, self.limits).await {
-            Ok(Counted::Yes(counted)) => (Ok(()), Some(RateLimitFields::of(self.limits, counted, at))),
+        match self.counts.count(&request, limits).await {
+            Ok(Counted::Yes(counted)) => (Ok(()), Some(RateLimitFields::of(limits, counted, at))),
             Ok(Counted::No(counted)) => {
-                (Err(self.too_many(&request, counted)), Some(RateLimitFields::of(self.limits, counted, at)))
+                (Err(too_many(&request, limits, counted)), Some(RateLimitFields::of(limits, counted, at)))
             }
             // Not passed on: a caller that overloads its counter must not get past it.
             Err(error) => (Err(error.into()), None),
@@ -104,19 +108,19 @@ impl Guard {
         }
         Ok(())
     }
+}
 
-    fn too_many(&self, request: &RequestToCount, counted: RequestsCounted) -> Problem {
-        let window = self.limits.reached(counted).unwrap_or(Window::Minute);
-        let (caller, route, limit) = (&request.principal, &request.operation, self.limits.of(window));
-        tracing::warn!(%caller, route, window = window.name(), limit, "request refused: too many requests");
-        let detail = format!(
-            "The limit of this route is {limit} requests in a{} {}, and it is reached. Try again after the time in \
-             `Retry-After`.",
-            if window == Window::Hour { "n" } else { "" },
-            window.name()
-        );
-        Problem::new(ProblemCode::TooManyRequests, detail).retry_after(window.ends_in(request.at))
-    }
+fn too_many(request: &RequestToCount, limits: RequestLimits, counted: RequestsCounted) -> Problem {
+    let window = limits.reached(counted).unwrap_or(Window::Minute);
+    let (caller, route, limit) = (&request.principal, &request.operation, limits.of(window));
+    tracing::warn!(%caller, route, window = window.name(), limit, "request refused: too many requests");
+    let detail = format!(
+        "The limit of this route is {limit} requests in a{} {}, and it is reached. Try again after the time in \
+         `Retry-After`.",
+        if window == Window::Hour { "n" } else { "" },
+        window.name()
+    );
+    Problem::new(ProblemCode::TooManyRequests, detail).retry_after(window.ends_in(request.at))
 }
 
 /// The address that stands for the caller. Callers without a token have the same owner: the address tells them apart.
@@ -148,7 +152,11 @@ mod tests {
             counts: quotas.clone(),
             clock: clock.clone(),
             entropy: Arc::new(SystemEntropy),
-            limits: RequestLimits { per_minute: 2, per_hour: 3 },
+            limits: RouteLimits::parse(
+                r#"{"auditJob": {"minute": 1, "hour": 3}}"#,
+                RequestLimits { per_minute: 2, per_hour: 3 },
+            )
+            .unwrap(),
         };
         World { quotas, clock, guard }
     }
@@ -157,6 +165,7 @@ mod tests {
         Caller {
             owner: Owner(owner.into()),
             anonymous: false,
+            token_until: None,
             address: Some([192, 0, 2, 1].into()),
             is_operator: false,
         }
@@ -166,6 +175,7 @@ mod tests {
         Caller {
             owner: Owner(Owner::LOCAL.into()),
             anonymous: true,
+            token_until: None,
             address: Some([192, 0, 2, last].into()),
             is_operator: false,
         }
@@ -219,6 +229,19 @@ mod tests {
         assert!(admitted(&world, &caller("me")).await.0.is_some());
         assert_eq!(admitted(&world, &caller("you")).await.0, None, "from the same address");
         assert!(world.guard.admit(&caller("me"), Operation::CancelJob.route()).await.0.is_ok());
+    }
+
+    #[tokio::test]
+    async fn each_route_has_its_own_limits_and_a_blocked_caller_may_read_within_them() {
+        let world = world();
+        let block = Some(Block { at: world.clock.now(), reason: None });
+        world.quotas.set_block(Principal::Owner(Owner("me".into())), block);
+        let (refused, fields) = world.guard.admit(&caller("me"), Operation::AuditJob.route()).await;
+        assert!(refused.is_ok());
+        assert_eq!(fields.unwrap().policy, r#""minute";q=1;w=60, "hour";q=3;w=3600"#);
+        let refused = world.guard.admit(&caller("me"), Operation::AuditJob.route()).await.0.unwrap_err();
+        assert_eq!((refused.code(), refused.status()), ("too_many_requests", 429));
+        assert_eq!(admitted(&world, &caller("me")).await.0, Some(("owner_blocked", 403)));
     }
 
     #[tokio::test]

@@ -103,7 +103,7 @@ register! {
     /// Dead letters that were recorded.
     DeadLetters: Count ["dead-letter"],
     /// Requests that a limit of their caller refused (`too_many_requests`, `too_many_uploads`, `too_many_connections`).
-    RequestsLimited: Count ["upload", "create-job", "redrive-job", "cancel-job", "live-ticket"],
+    RequestsLimited: Count ["upload", "create-job", "job-status", "redrive-job", "cancel-job", "live-ticket"],
     /// Requests of callers that an operator has blocked (`owner_blocked`).
     RequestsBlocked: Count ["upload", "create-job", "redrive-job", "cancel-job", "live-ticket"],
     /// Requests that Rowmill or a service of AWS failed (`internal_error`, `unavailable`).
