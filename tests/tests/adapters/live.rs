@@ -3,12 +3,13 @@
 use std::sync::{Arc, Mutex};
 
 use acceptance::served::{answer, served};
+use aws_sdk_dynamodb::types::AttributeValue;
 use rowmill_aws::adapters::api_gateway::ApiGatewayConnections;
 use rowmill_aws::adapters::dynamodb::DynamoDbLive;
 use rowmill_aws::sdk::clients::Clients;
 use rowmill_core::contract;
 use rowmill_core::model::ids::{JobGuid, Owner};
-use rowmill_core::model::live::{Connection, ConnectionId, TicketDigest, Topic};
+use rowmill_core::model::live::{CONNECTION_LIFETIME, Connection, ConnectionId, Ticket, TicketDigest, Topic};
 use rowmill_core::ports::{ConnectionSender, Connections, PortError, SendError, Subscribed, Subscriptions, Tickets};
 use uuid::Uuid;
 
@@ -25,7 +26,7 @@ async fn the_connections_table_keeps_the_contract() {
 async fn a_lost_reply_neither_doubles_a_subscription_nor_revives_a_ticket() {
     let server = Server::start().await;
     let live = DynamoDbLive::new(lossy(&server).await, server.connections_table().await);
-    let (me, ticket) = (Owner("me".into()), TicketDigest::of("t"));
+    let (me, digest) = (Owner("me".into()), TicketDigest::of("t"));
     let connection = Connection { id: ConnectionId("c=".into()), owner: me.clone(), until: at(1000) };
     live.open(&connection).await.unwrap();
     for number in 1..=2 {
@@ -33,11 +34,27 @@ async fn a_lost_reply_neither_doubles_a_subscription_nor_revives_a_ticket() {
         assert_eq!(live.subscribe(&connection, topic, 2).await.unwrap(), Subscribed::Yes);
     }
     assert_eq!(live.subscribe(&connection, Topic::Mine, 2).await.unwrap(), Subscribed::Full);
-    assert_eq!(live.watchers(&me, at(0)).await.unwrap()[0].topics.len(), 2);
-    live.issue(&ticket, &me, at(60)).await.unwrap();
+    assert_eq!(live.watchers(&me).await.unwrap()[0].topics.len(), 2);
+    live.issue(&digest, &Ticket { owner: me, until: at(60), connection_until: at(900) }).await.unwrap();
     // The first reply is lost, and the second says that there is no ticket: the client asks for another one.
-    assert_eq!(live.redeem(&ticket, at(1)).await.unwrap(), None);
-    assert_eq!(live.redeem(&ticket, at(1)).await.unwrap(), None);
+    assert_eq!(live.redeem(&digest, at(1)).await.unwrap(), None);
+    assert_eq!(live.redeem(&digest, at(1)).await.unwrap(), None);
+}
+
+#[tokio::test]
+async fn a_ticket_of_an_earlier_version_opens_a_connection_for_the_longest_time() {
+    let server = Server::start().await;
+    let table = server.connections_table().await;
+    let live = DynamoDbLive::new(server.client.clone(), table.clone());
+    let digest = TicketDigest::of("t");
+    let ticket = Ticket { owner: Owner("me".into()), until: at(60), connection_until: at(900) };
+    live.issue(&digest, &ticket).await.unwrap();
+    let text = |text: String| AttributeValue::S(text);
+    let request = server.client.update_item().table_name(table).key("entry", text("ticket".into()));
+    let request = request.key("scope", text(format!("ticket#{}", digest.as_str())));
+    request.update_expression("REMOVE connectionUntil").send().await.unwrap();
+    let redeemed = live.redeem(&digest, at(1)).await.unwrap();
+    assert_eq!(redeemed, Some(Ticket { connection_until: at(60) + CONNECTION_LIFETIME, ..ticket }));
 }
 
 /// The ends of a message and of a hang-up, and the requests, if each is answered with this status and error.

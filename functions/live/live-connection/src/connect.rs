@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use rowmill_core::model::live::{CONNECTION_LIFETIME, Connection, ConnectionId, TicketDigest};
-use rowmill_core::ports::{Clock, Connections, PortError, Tickets, expiry};
+use rowmill_core::model::live::{Connection, ConnectionId, TicketDigest};
+use rowmill_core::ports::{Clock, Connections, PortError, Tickets};
 
 /// The use case and the ports it works through.
 pub struct Doorkeeper {
@@ -37,10 +37,10 @@ impl Doorkeeper {
     /// `Unavailable`: the connection must be refused.
     pub async fn connect(&self, id: ConnectionId, ticket: &str) -> Result<Opened, PortError> {
         let now = self.clock.now();
-        let Some(owner) = self.tickets.redeem(&TicketDigest::of(ticket), now).await? else {
+        let Some(ticket) = self.tickets.redeem(&TicketDigest::of(ticket), now).await? else {
             return Ok(Opened::NoTicket);
         };
-        let connection = Connection { id, owner, until: expiry(now, CONNECTION_LIFETIME) };
+        let connection = Connection { id, owner: ticket.owner, until: ticket.connection_until };
         self.connections.open(&connection).await?;
         let counted = self.connections.count(&connection.owner, self.per_owner.saturating_add(1), now).await;
         if matches!(counted, Ok(count) if count <= self.per_owner) {

@@ -1,11 +1,14 @@
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use futures::future::join_all;
 use jiff::Timestamp;
 use rowmill_core::in_memory::{InMemoryLive, ManualClock};
 use rowmill_core::model::ids::Owner;
-use rowmill_core::model::live::{CONNECTION_LIFETIME, Connection, ConnectionId, TICKET_LIFETIME, TicketDigest, Topic};
+use rowmill_core::model::live::{
+    CONNECTION_LIFETIME, Connection, ConnectionId, TICKET_LIFETIME, Ticket, TicketDigest, Topic,
+};
 use rowmill_core::ports::{Clock, Connections, PortError, Subscriptions, Tickets};
 use tokio::sync::Barrier;
 
@@ -19,10 +22,15 @@ struct World {
 
 async fn world() -> World {
     let (live, clock) = (Arc::new(InMemoryLive::default()), Arc::new(ManualClock::default()));
-    let until = clock.now() + TICKET_LIFETIME;
-    live.issue(&TicketDigest::of("good"), &Owner("me".into()), until).await.unwrap();
+    live.issue(&TicketDigest::of("good"), &ticket(clock.now())).await.unwrap();
     let door = Doorkeeper { tickets: live.clone(), connections: live.clone(), clock: clock.clone(), per_owner: 3 };
     World { door, live, clock }
+}
+
+/// A ticket of `me` that is issued now, of a token for an hour.
+fn ticket(now: Timestamp) -> Ticket {
+    let connection_until = now + Duration::from_secs(3600);
+    Ticket { owner: Owner("me".into()), until: now + TICKET_LIFETIME, connection_until }
 }
 
 fn id(name: &str) -> ConnectionId {
@@ -37,7 +45,7 @@ async fn a_ticket_opens_one_connection_of_its_owner() {
     assert_eq!(world.door.connect(id("c"), "good").await.unwrap(), Opened::NoTicket, "it is used up");
     let connection = world.live.connection(&id("b"), world.clock.now()).await.unwrap();
     assert_eq!(connection.owner, Owner("me".into()));
-    assert_eq!(connection.until, world.clock.now() + CONNECTION_LIFETIME);
+    assert_eq!(connection.until, ticket(world.clock.now()).connection_until, "it ends with the token");
     assert!(world.live.connection(&id("c"), world.clock.now()).await.is_err());
 }
 
@@ -55,15 +63,14 @@ async fn a_closed_connection_watches_nothing() {
     let connection = world.live.connection(&id("a"), world.clock.now()).await.unwrap();
     world.live.subscribe(&connection, Topic::Mine, 1).await.unwrap();
     world.door.disconnect(&id("a")).await.unwrap();
-    assert_eq!(world.live.watchers(&connection.owner, world.clock.now()).await.unwrap(), []);
+    assert_eq!(world.live.watchers(&connection.owner).await.unwrap(), []);
 }
 
 #[tokio::test]
 async fn many_tickets_open_no_more_connections_than_an_owner_may_have() {
     let world = world().await;
-    let until = world.clock.now() + TICKET_LIFETIME;
-    for ticket in 0..10 {
-        world.live.issue(&TicketDigest::of(&ticket.to_string()), &Owner("me".into()), until).await.unwrap();
+    for number in 0..10 {
+        world.live.issue(&TicketDigest::of(&number.to_string()), &ticket(world.clock.now())).await.unwrap();
     }
     let mut opened = Vec::new();
     for ticket in 0..5 {
@@ -75,7 +82,7 @@ async fn many_tickets_open_no_more_connections_than_an_owner_may_have() {
     world.door.disconnect(&id("c1")).await.unwrap();
     assert_eq!(world.door.connect(id("d"), "5").await.unwrap(), Opened::Yes, "there is room again");
     world.clock.advance(CONNECTION_LIFETIME);
-    world.live.issue(&TicketDigest::of("late"), &me, world.clock.now() + TICKET_LIFETIME).await.unwrap();
+    world.live.issue(&TicketDigest::of("late"), &ticket(world.clock.now())).await.unwrap();
     assert_eq!(world.door.connect(id("e"), "late").await.unwrap(), Opened::Yes, "forgotten ones do not count");
 }
 
@@ -108,9 +115,8 @@ impl Connections for AtOnce {
 #[tokio::test]
 async fn connections_that_are_opened_at_the_same_moment_do_not_exceed_the_limit() {
     let mut world = world().await;
-    let until = world.clock.now() + TICKET_LIFETIME;
-    for ticket in 0..8 {
-        world.live.issue(&TicketDigest::of(&ticket.to_string()), &Owner("me".into()), until).await.unwrap();
+    for number in 0..8 {
+        world.live.issue(&TicketDigest::of(&number.to_string()), &ticket(world.clock.now())).await.unwrap();
     }
     world.door.connections = Arc::new(AtOnce { live: world.live.clone(), all_open: Barrier::new(8) });
     let (door, names) = (&world.door, (0..8).map(|number: u32| number.to_string()).collect::<Vec<_>>());

@@ -8,12 +8,16 @@ use std::sync::Arc;
 use futures::stream::{self, StreamExt, TryStreamExt};
 use rowmill_api::job::{JobReader, JobView};
 use rowmill_api::live::{LiveAction, LiveErrorCode, LiveJobs, LiveMessage, LiveMessageType, LiveRequest};
+use rowmill_core::callers::blocked::BlockCheck;
+use rowmill_core::model::blocks::Principal;
 use rowmill_core::model::ids::JobGuid;
 use rowmill_core::model::live::{Connection, ConnectionId, Topic};
 use rowmill_core::ports::{Clock, Connections, JobFilter, PortError, Subscribed, Subscriptions};
 use rowmill_core::sending::live_sender::LiveSender;
 use rowmill_core::text::{RESERVED_NAMES, has_reserved_name};
 use serde_json::{Map, Value};
+
+use crate::messages::MessageBounds;
 
 /// Number of jobs a subscription to all jobs shows at its beginning: the newest ones.
 const SNAPSHOTS: usize = 20;
@@ -27,6 +31,8 @@ pub const SUBSCRIPTIONS_MAX: usize = 50;
 pub struct Subscriber {
     pub reader: JobReader,
     pub connections: Arc<dyn Connections>,
+    pub blocked: BlockCheck,
+    pub messages: MessageBounds,
     pub subscriptions: Arc<dyn Subscriptions>,
     pub sender: LiveSender,
     pub clock: Arc<dyn Clock>,
@@ -42,10 +48,13 @@ impl Subscriber {
     pub async fn answer(&self, id: &ConnectionId, text: &str) -> Result<(), PortError> {
         let connection = match self.connections.connection(id, self.clock.now()).await {
             Ok(connection) => connection,
-            // Removed while the message was on its way. The client opens another connection.
+            // Removed while the message was on its way, or the token has ended. The client opens another connection.
             Err(PortError::NotFound) => return self.sender.give_up(id).await,
             Err(error) => return Err(error),
         };
+        if !self.may_send(&connection).await? {
+            return self.sender.give_up(id).await;
+        }
         let request = match request(text) {
             Ok(request) => request,
             Err(expected) => {
@@ -65,6 +74,22 @@ impl Subscriber {
             return Err(error);
         }
         Ok(())
+    }
+
+    /// True if the owner is not blocked, and has not sent too many messages; if it has, the client was told so.
+    async fn may_send(&self, connection: &Connection) -> Result<bool, PortError> {
+        let (id, owner) = (&connection.id, &connection.owner);
+        if self.blocked.block(&Principal::Owner(owner.clone())).await?.is_some() {
+            tracing::warn!(connection.id = %id, %owner, "live connection closed: its owner is blocked");
+            return Ok(false);
+        }
+        if self.messages.admit(connection, self.clock.now()).await? {
+            return Ok(true);
+        }
+        tracing::warn!(connection.id = %id, %owner, "live connection closed: too many messages");
+        let detail = "Too many messages came in this minute. The connection is closed. Open another one, later.";
+        self.send(id, &LiveMessage::error(LiveErrorCode::TooManyMessages, detail)).await?;
+        Ok(false)
     }
 
     async fn subscribe_to_job(&self, connection: &Connection, job_guid: JobGuid) -> Result<(), PortError> {

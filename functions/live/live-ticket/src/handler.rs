@@ -25,7 +25,7 @@ async fn create(office: Option<&TicketOffice>, call: &Call) -> Result<Response<B
         let detail = "This stack has no live connections. Poll the job with GET instead.";
         Problem::new(ProblemCode::LiveUnavailable, detail)
     })?;
-    let ticket = office.issue(call.owner()?).await.map_err(problem)?;
+    let ticket = office.issue(call.owner()?, call.token_until()).await.map_err(problem)?;
     Ok(json_response(201, &ticket))
 }
 

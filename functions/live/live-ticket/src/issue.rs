@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
+use jiff::Timestamp;
 use rowmill_api::live::LiveTicketView;
 use rowmill_core::model::ids::Owner;
-use rowmill_core::model::live::{TICKET_LIFETIME, TicketDigest};
+use rowmill_core::model::live::{CONNECTION_LIFETIME, TICKET_LIFETIME, Ticket, TicketDigest};
 use rowmill_core::ports::{Clock, Connections, Entropy, PortError, Tickets, expiry};
 
 /// The use case and the ports it works through.
@@ -30,11 +31,11 @@ pub enum TicketError {
 }
 
 impl TicketOffice {
-    /// Issues a ticket to this owner.
+    /// Issues a ticket to this owner, whose token ends at this time. Neither the ticket nor its connection outlives it.
     ///
     /// The limit is checked here, because here the caller can be told why, and again when the connection is opened,
     /// because many tickets may have been given out for the last places.
-    pub async fn issue(&self, owner: &Owner) -> Result<LiveTicketView, TicketError> {
+    pub async fn issue(&self, owner: &Owner, token_until: Option<Timestamp>) -> Result<LiveTicketView, TicketError> {
         let now = self.clock.now();
         if self.connections.count(owner, self.per_owner, now).await? >= self.per_owner {
             return Err(TicketError::TooManyConnections(self.per_owner));
@@ -42,8 +43,10 @@ impl TicketOffice {
         // Two random UUIDs: 244 bits from the operating system's generator.
         let halves = [self.entropy.file_guid(), self.entropy.file_guid()];
         let ticket = halves.map(|half| half.0.simple().to_string()).concat();
-        let expires_at = expiry(now, TICKET_LIFETIME);
-        self.tickets.issue(&TicketDigest::of(&ticket), owner, expires_at).await?;
-        Ok(LiveTicketView { ticket, url: self.url.clone(), expires_at })
+        let [until, connection_until] = [TICKET_LIFETIME, CONNECTION_LIFETIME]
+            .map(|lifetime| expiry(now, lifetime).min(token_until.unwrap_or(Timestamp::MAX)));
+        let issued = Ticket { owner: owner.clone(), until, connection_until };
+        self.tickets.issue(&TicketDigest::of(&ticket), &issued).await?;
+        Ok(LiveTicketView { ticket, url: self.url.clone(), expires_at: until })
     }
 }

@@ -1,7 +1,7 @@
 //! The function as data.
 
 use rowmill_settings::declaration::{Advice, Errors, Figure, Function, Stream, Trigger, Use};
-use rowmill_settings::{CONNECTIONS_TABLE, JOBS_TABLE, LIVE_URL};
+use rowmill_settings::{ADMISSION_TABLE, CONNECTIONS_TABLE, JOBS_TABLE, LIVE_URL};
 
 pub static FUNCTION: Function = Function {
     name: "push-progress",
@@ -36,6 +36,8 @@ pub static FUNCTION: Function = Function {
     uses: &[
         Use::of("Jobs", &["dynamodb:GetItem", "dynamodb:Query"], &[JOBS_TABLE]),
         Use::of("Connections", &["dynamodb:GetItem", "dynamodb:Query", "dynamodb:DeleteItem"], &[CONNECTIONS_TABLE]),
+        Use::of("Admission", &["dynamodb:GetItem"], &[ADMISSION_TABLE])
+            .why("Looks whether the owner of a connection is blocked."),
         Use::of("Send", &["execute-api:ManageConnections"], &[LIVE_URL]).parts(&["/live/POST/@connections/*"]),
         Use::of("HangUp", &["execute-api:ManageConnections"], &[LIVE_URL]).parts(&["/live/DELETE/@connections/*"]).unseen(&[(
             "execute-api:ManageConnections",

@@ -13,8 +13,10 @@ use std::sync::Arc;
 use futures::future::join_all;
 use rowmill_api::job::JobReader;
 use rowmill_api::live::{LiveMessage, LiveMessageType};
+use rowmill_core::callers::blocked::BlockCheck;
+use rowmill_core::model::blocks::Principal;
 use rowmill_core::model::ids::{JobGuid, Owner};
-use rowmill_core::model::live::ConnectionId;
+use rowmill_core::model::live::{ConnectionId, Watcher};
 use rowmill_core::ports::{PortError, Subscriptions};
 use rowmill_core::sending::live_sender::{LiveSender, SEND_BACKOFF, SEND_TRIES, Tried};
 use tokio::sync::Semaphore;
@@ -27,6 +29,7 @@ use crate::pace::Memory;
 pub struct Pusher {
     reader: JobReader,
     subscriptions: Arc<dyn Subscriptions>,
+    blocked: BlockCheck,
     sender: LiveSender,
     memory: Memory,
     /// One permit for each message that is being sent.
@@ -34,8 +37,14 @@ pub struct Pusher {
 }
 
 impl Pusher {
-    pub fn new(reader: JobReader, subscriptions: Arc<dyn Subscriptions>, sender: LiveSender) -> Self {
-        Self { reader, subscriptions, sender, memory: Memory::default(), slots: Semaphore::new(SENDS_AT_ONCE) }
+    pub fn new(
+        reader: JobReader,
+        subscriptions: Arc<dyn Subscriptions>,
+        blocked: BlockCheck,
+        sender: LiveSender,
+    ) -> Self {
+        let (memory, slots) = (Memory::default(), Semaphore::new(SENDS_AT_ONCE));
+        Self { reader, subscriptions, blocked, sender, memory, slots }
     }
 
     /// Tells the watchers about these changes.
@@ -84,13 +93,32 @@ impl Pusher {
     }
 
     async fn push_owner(&self, owner: &Owner, jobs: Vec<(JobGuid, Movement)>) -> Result<(), PortError> {
-        let watchers = self.subscriptions.watchers(owner, self.reader.clock.now()).await?;
+        let watchers = self.watchers(owner).await?;
         let pushed = jobs.into_iter().map(|(job, movement)| {
             let watching: Vec<&ConnectionId> =
                 watchers.iter().filter(|watcher| watcher.watches(job)).map(|watcher| &watcher.connection).collect();
             async move { if watching.is_empty() { Ok(()) } else { self.push_job(job, movement, watching).await } }
         });
         first_error(join_all(pushed).await)
+    }
+
+    /// The connections to send to. Those that have ended are hung up on, and all of an owner that is blocked.
+    async fn watchers(&self, owner: &Owner) -> Result<Vec<Watcher>, PortError> {
+        let watchers = self.subscriptions.watchers(owner).await?;
+        if watchers.is_empty() {
+            return Ok(watchers);
+        }
+        let (now, principal) = (self.reader.clock.now(), Principal::Owner(owner.clone()));
+        let is_blocked = self.blocked.block(&principal).await?.is_some();
+        let (ended, open): (Vec<_>, Vec<_>) =
+            watchers.into_iter().partition(|watcher| is_blocked || watcher.until <= now);
+        let closed = ended.iter().map(|Watcher { connection, .. }| async move {
+            tracing::info!(connection.id = %connection, is_blocked, "live connection closed: its time is over");
+            let _slot = self.slots.acquire().await;
+            self.sender.give_up(connection).await
+        });
+        first_error(join_all(closed).await)?;
+        Ok(open)
     }
 
     async fn push_job(&self, job: JobGuid, movement: Movement, to: Vec<&ConnectionId>) -> Result<(), PortError> {

@@ -2,6 +2,7 @@
 
 use rowmill_api::job::JobReader;
 use rowmill_aws::host::serve;
+use rowmill_core::callers::blocked::BlockCheck;
 use rowmill_core::ports::BoxError;
 use rowmill_core::sending::live_sender::LiveSender;
 
@@ -14,7 +15,8 @@ pub async fn start() -> Result<(), BoxError> {
     let ports = &runtime.ports;
     let (connections, clock) = (ports.connections.get()?, ports.clock.get()?);
     let reader = JobReader { jobs: ports.jobs.get()?, clock: clock.clone() };
+    let blocked = BlockCheck::new(ports.blocks.get()?, clock.clone());
     let sender = LiveSender { connections, sender: runtime.connection_sender()?, clock };
-    let pusher = Pusher::new(reader, ports.subscriptions.get()?, sender);
+    let pusher = Pusher::new(reader, ports.subscriptions.get()?, blocked, sender);
     serve::stream(&runtime, pusher, handler::handle).await
 }

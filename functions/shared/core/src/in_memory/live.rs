@@ -6,7 +6,7 @@ use jiff::Timestamp;
 
 use super::lock;
 use crate::model::ids::Owner;
-use crate::model::live::{Connection, ConnectionId, TicketDigest, Topic, Watcher};
+use crate::model::live::{Connection, ConnectionId, Ticket, TicketDigest, Topic, Watcher};
 use crate::ports::{ConnectionSender, Connections, PortError, SendError, Subscribed, Subscriptions, Tickets};
 
 /// The connections table in memory.
@@ -15,20 +15,20 @@ pub struct InMemoryLive(Mutex<Rows>);
 
 #[derive(Debug, Default)]
 struct Rows {
-    tickets: BTreeMap<TicketDigest, (Owner, Timestamp)>,
+    tickets: BTreeMap<TicketDigest, Ticket>,
     connections: BTreeMap<ConnectionId, (Connection, BTreeSet<Topic>)>,
 }
 
 #[async_trait]
 impl Tickets for InMemoryLive {
-    async fn issue(&self, ticket: &TicketDigest, owner: &Owner, until: Timestamp) -> Result<(), PortError> {
-        lock(&self.0).tickets.insert(ticket.clone(), (owner.clone(), until));
+    async fn issue(&self, digest: &TicketDigest, ticket: &Ticket) -> Result<(), PortError> {
+        lock(&self.0).tickets.insert(digest.clone(), ticket.clone());
         Ok(())
     }
 
-    async fn redeem(&self, ticket: &TicketDigest, now: Timestamp) -> Result<Option<Owner>, PortError> {
-        let issued = lock(&self.0).tickets.remove(ticket);
-        Ok(issued.filter(|(_, until)| *until > now).map(|(owner, _)| owner))
+    async fn redeem(&self, digest: &TicketDigest, now: Timestamp) -> Result<Option<Ticket>, PortError> {
+        let issued = lock(&self.0).tickets.remove(digest);
+        Ok(issued.filter(|ticket| ticket.until > now))
     }
 }
 
@@ -77,12 +77,13 @@ impl Subscriptions for InMemoryLive {
         Ok(())
     }
 
-    async fn watchers(&self, owner: &Owner, now: Timestamp) -> Result<Vec<Watcher>, PortError> {
+    async fn watchers(&self, owner: &Owner) -> Result<Vec<Watcher>, PortError> {
         let rows = lock(&self.0);
-        let of_owner = rows.connections.values().filter(|(there, _)| there.owner == *owner && there.until > now);
+        let of_owner = rows.connections.values().filter(|(there, _)| there.owner == *owner);
         let watching = of_owner.filter(|(_, topics)| !topics.is_empty());
         let watcher = |(there, topics): &(Connection, BTreeSet<Topic>)| Watcher {
             connection: there.id.clone(),
+            until: there.until,
             topics: topics.clone(),
         };
         Ok(watching.map(watcher).collect())

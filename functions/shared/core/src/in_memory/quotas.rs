@@ -34,6 +34,11 @@ impl InMemoryQuotas {
         };
     }
 
+    /// Number of requests that were counted.
+    pub fn counted(&self) -> usize {
+        lock(&self.0).requests.values().map(Vec::len).sum()
+    }
+
     /// The outstanding uploads of an owner, also those that no longer count.
     pub fn outstanding(&self, owner: &Owner) -> Vec<OutstandingUpload> {
         lock(&self.0).open.get(owner).cloned().unwrap_or_default()

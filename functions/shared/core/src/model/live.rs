@@ -13,7 +13,8 @@ use crate::model::sha256::sha256_hex;
 /// Lifetime of an unused ticket.
 pub const TICKET_LIFETIME: Duration = Duration::from_secs(60);
 
-/// Retention of a connection. API Gateway closes every connection after two hours; the rest is for the clocks.
+/// Longest retention of a connection, from the issue of its ticket. API Gateway closes every connection after two hours;
+/// the rest is for the ticket and the clocks.
 pub const CONNECTION_LIFETIME: Duration = Duration::from_secs(130 * 60);
 
 /// The SHA-256 of a ticket, in hexadecimal. Only this is stored, so nobody can open a connection with what they read in
@@ -31,6 +32,16 @@ impl TicketDigest {
     }
 }
 
+/// What a ticket opens.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Ticket {
+    pub owner: Owner,
+    /// When it expires, in whole seconds.
+    pub until: Timestamp,
+    /// When its connection ends, in whole seconds: with the token of the one who asked for it, at the latest.
+    pub connection_until: Timestamp,
+}
+
 /// The name of a connection, as API Gateway gives it.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct ConnectionId(pub String);
@@ -46,7 +57,7 @@ pub struct Connection {
     pub id: ConnectionId,
     /// The owner whose ticket opened it.
     pub owner: Owner,
-    /// When it is forgotten, in whole seconds.
+    /// When it ends, in whole seconds: nothing is sent to it any more, and it is hung up on.
     pub until: Timestamp,
 }
 
@@ -83,6 +94,8 @@ impl FromStr for Topic {
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Watcher {
     pub connection: ConnectionId,
+    /// When the connection ends.
+    pub until: Timestamp,
     pub topics: BTreeSet<Topic>,
 }
 

@@ -2,21 +2,21 @@ use async_trait::async_trait;
 use jiff::Timestamp;
 
 use crate::model::ids::Owner;
-use crate::model::live::{Connection, ConnectionId, TicketDigest, Topic, Watcher};
+use crate::model::live::{Connection, ConnectionId, Ticket, TicketDigest, Topic, Watcher};
 use crate::ports::PortError;
 
 /// The tickets that open live connections.
 #[async_trait]
 pub trait Tickets: Send + Sync {
-    /// Stores a ticket of this owner.
-    async fn issue(&self, ticket: &TicketDigest, owner: &Owner, until: Timestamp) -> Result<(), PortError>;
+    /// Stores a ticket.
+    async fn issue(&self, digest: &TicketDigest, ticket: &Ticket) -> Result<(), PortError>;
 
-    /// Uses a ticket up. Returns its owner; none if there is no such ticket, if it has expired by `now`, or if it was
-    /// used. Of several calls at once with one ticket at most one gets the owner.
+    /// Uses a ticket up. Returns it; none if there is no such ticket, if it has expired by `now`, or if it was used. Of
+    /// several calls at once with one ticket at most one gets it.
     ///
     /// # Errors
     /// `Unavailable`: the ticket may be used up.
-    async fn redeem(&self, ticket: &TicketDigest, now: Timestamp) -> Result<Option<Owner>, PortError>;
+    async fn redeem(&self, digest: &TicketDigest, now: Timestamp) -> Result<Option<Ticket>, PortError>;
 }
 
 /// The open live connections.
@@ -28,7 +28,7 @@ pub trait Connections: Send + Sync {
     /// Reads a connection.
     ///
     /// # Errors
-    /// `NotFound` if it was not opened, is closed, or is forgotten by `now`.
+    /// `NotFound` if it was not opened, is closed, or has ended by `now`.
     async fn connection(&self, id: &ConnectionId, now: Timestamp) -> Result<Connection, PortError>;
 
     /// Removes a connection and its subscriptions. Idempotent.
@@ -56,8 +56,9 @@ pub trait Subscriptions: Send + Sync {
     /// Removes a subscription, if it is there. Idempotent.
     async fn unsubscribe(&self, connection: &Connection, topic: Topic) -> Result<(), PortError>;
 
-    /// The owner's connections that have subscriptions, except those forgotten by `now`. Mostly one request.
-    async fn watchers(&self, owner: &Owner, now: Timestamp) -> Result<Vec<Watcher>, PortError>;
+    /// The owner's connections that have subscriptions, also those that have ended and were not closed. Mostly one
+    /// request.
+    async fn watchers(&self, owner: &Owner) -> Result<Vec<Watcher>, PortError>;
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -6,7 +6,7 @@ use aws_sdk_dynamodb::operation::update_item::builders::UpdateItemFluentBuilder;
 use aws_sdk_dynamodb::types::{AttributeValue, ReturnValue, Select};
 use jiff::Timestamp;
 use rowmill_core::model::ids::Owner;
-use rowmill_core::model::live::{Connection, ConnectionId, TicketDigest, Topic, Watcher};
+use rowmill_core::model::live::{CONNECTION_LIFETIME, Connection, ConnectionId, Ticket, TicketDigest, Topic, Watcher};
 use rowmill_core::ports::{BoxError, Connections, PortError, Subscribed, Subscriptions, Tickets};
 
 use super::attributes::{Item, expiry_seconds, from_millis, number, text, time};
@@ -57,6 +57,9 @@ impl DynamoDbLive {
         if let Some(owner) = row.owner() {
             request = request.item("owner", text(owner));
         }
+        if let Row::Ticket(_, ticket) = row {
+            request = request.item("connectionUntil", time(ticket.connection_until));
+        }
         request.send().await.map_err(|error| port_error(doing, error))?;
         Ok(())
     }
@@ -75,7 +78,7 @@ impl DynamoDbLive {
 }
 
 enum Row<'a> {
-    Ticket(&'a TicketDigest, &'a Owner),
+    Ticket(&'a TicketDigest, &'a Ticket),
     /// Whose connection it is.
     Connection(&'a ConnectionId, Option<&'a Owner>),
     /// Subscriptions of a connection of an owner.
@@ -85,7 +88,7 @@ enum Row<'a> {
 impl Row<'_> {
     fn key(&self) -> (String, String) {
         match self {
-            Self::Ticket(ticket, _) => (format!("ticket#{}", ticket.as_str()), TICKET.to_owned()),
+            Self::Ticket(digest, _) => (format!("ticket#{}", digest.as_str()), TICKET.to_owned()),
             Self::Connection(id, _) => (format!("connection#{id}"), CONNECTION.to_owned()),
             Self::Watch(owner, id) => (watch_scope(owner), id.to_string()),
         }
@@ -93,7 +96,7 @@ impl Row<'_> {
 
     const fn owner(&self) -> Option<&Owner> {
         match self {
-            Self::Ticket(_, owner) => Some(owner),
+            Self::Ticket(_, ticket) => Some(&ticket.owner),
             Self::Connection(_, owner) => *owner,
             Self::Watch(..) => None,
         }
@@ -111,23 +114,35 @@ fn owner_in(row: &Item) -> Result<(Owner, Timestamp), BoxError> {
 }
 
 fn until_in(row: &Item) -> Result<Timestamp, BoxError> {
-    let until = row.get("until").and_then(|until| until.as_n().ok()).ok_or("the row has no end")?;
-    from_millis(until.parse()?)
+    time_in(row, "until")?.ok_or_else(|| "the row has no end".into())
+}
+
+fn time_in(row: &Item, attribute: &str) -> Result<Option<Timestamp>, BoxError> {
+    let millis = row.get(attribute).and_then(|time| time.as_n().ok());
+    millis.map(|millis| from_millis(millis.parse()?)).transpose()
+}
+
+fn ticket_in(row: &Item) -> Result<Ticket, BoxError> {
+    let (owner, until) = owner_in(row)?;
+    // Tickets that an earlier version issued do not say when their connection ends.
+    let connection_until =
+        time_in(row, "connectionUntil")?.map_or_else(|| until.checked_add(CONNECTION_LIFETIME), Ok)?;
+    Ok(Ticket { owner, until, connection_until })
 }
 
 #[async_trait]
 impl Tickets for DynamoDbLive {
-    async fn issue(&self, ticket: &TicketDigest, owner: &Owner, until: Timestamp) -> Result<(), PortError> {
-        self.put("storing a ticket", Row::Ticket(ticket, owner), until).await
+    async fn issue(&self, digest: &TicketDigest, ticket: &Ticket) -> Result<(), PortError> {
+        self.put("storing a ticket", Row::Ticket(digest, ticket), ticket.until).await
     }
 
-    async fn redeem(&self, ticket: &TicketDigest, now: Timestamp) -> Result<Option<Owner>, PortError> {
+    async fn redeem(&self, digest: &TicketDigest, now: Timestamp) -> Result<Option<Ticket>, PortError> {
         const DOING: &str = "redeeming a ticket";
         let request = self
             .client
             .delete_item()
             .table_name(&self.table)
-            .key("scope", text(format!("ticket#{}", ticket.as_str())))
+            .key("scope", text(format!("ticket#{}", digest.as_str())))
             .key("entry", text(TICKET))
             .condition_expression("attribute_exists(#until) AND #until > :now")
             .expression_attribute_names("#until", "until")
@@ -136,7 +151,7 @@ impl Tickets for DynamoDbLive {
         match request.send().await {
             Ok(output) => {
                 let row = output.attributes.unwrap_or_default();
-                owner_in(&row).map(|(owner, _)| Some(owner)).map_err(|error| PortError::invalid(DOING, error))
+                ticket_in(&row).map(Some).map_err(|error| PortError::invalid(DOING, error))
             }
             Err(error) => match error.as_service_error() {
                 Some(refused) if refused.is_conditional_check_failed_exception() => Ok(None),
@@ -224,7 +239,7 @@ impl Subscriptions for DynamoDbLive {
         }
     }
 
-    async fn watchers(&self, owner: &Owner, now: Timestamp) -> Result<Vec<Watcher>, PortError> {
+    async fn watchers(&self, owner: &Owner) -> Result<Vec<Watcher>, PortError> {
         const DOING: &str = "reading the watchers";
         // Consistent: a subscription that is not seen here has its snapshot after the change that is about to be sent.
         let pages = self
@@ -239,17 +254,16 @@ impl Subscriptions for DynamoDbLive {
         let (mut rows, mut watchers) = (pages.items().send(), Vec::new());
         while let Some(row) = rows.next().await {
             let row = row.map_err(|error| port_error(DOING, error))?;
-            if until_in(&row).map_err(|error| PortError::invalid(DOING, error))? > now {
-                watchers.extend(watcher_in(&row));
-            }
+            let until = until_in(&row).map_err(|error| PortError::invalid(DOING, error))?;
+            watchers.extend(watcher_in(&row, until));
         }
         Ok(watchers)
     }
 }
 
 /// The watcher of a row; none if it watches nothing.
-fn watcher_in(row: &Item) -> Option<Watcher> {
+fn watcher_in(row: &Item, until: Timestamp) -> Option<Watcher> {
     let connection = ConnectionId(row.get("entry")?.as_s().ok()?.clone());
     let topics = row.get("topics")?.as_ss().ok()?.iter().filter_map(|topic| topic.parse().ok()).collect();
-    Some(Watcher { connection, topics })
+    Some(Watcher { connection, until, topics })
 }
