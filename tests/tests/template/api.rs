@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use rowmill_api::openapi::document;
-use rowmill_api::routes;
+use rowmill_api::{route_limits, routes};
 use serde_json::{Value, json};
 
 use crate::{properties, target, template};
@@ -70,9 +70,28 @@ fn every_route_but_those_of_the_page_asks_for_a_token_if_there_is_an_issuer() {
 #[test]
 fn settings_of_routes_are_numbers() {
     let template = template();
-    for settings in properties(&template, "HttpApiStage")["RouteSettings"].as_object().unwrap().values() {
+    let of_stage = |stage: &str| properties(&template, stage)["RouteSettings"].as_object().unwrap();
+    for settings in ["HttpApiStage", "LiveStage"].into_iter().flat_map(|stage| of_stage(stage).values()) {
         assert!(settings["ThrottlingRateLimit"].is_u64() && settings["ThrottlingBurstLimit"].is_u64(), "{settings}");
     }
+}
+
+#[test]
+fn every_route_but_those_that_clients_poll_has_a_throttle_of_its_own() {
+    let template = template();
+    let throttled = properties(&template, "HttpApiStage")["RouteSettings"].as_object().unwrap();
+    let without = routes::all_and_the_page().map(|route| format!("{} {}", route.method, route.path));
+    let without: Vec<String> = without.filter(|key| !throttled.contains_key(key)).collect();
+    assert_eq!(without, ["GET /api/uploads/{fileGuid}", "GET /api/jobs", "GET /api/jobs/{jobGuid}"]);
+    assert_eq!(throttled["GET /api/jobs/{jobGuid}/audit"]["ThrottlingRateLimit"], 10);
+    assert!(properties(&template, "LiveStage")["RouteSettings"]["$connect"].is_object());
+}
+
+/// `rowmill` refuses a longer one before it deploys, and CloudFormation in any deployment.
+#[test]
+fn the_longest_route_limits_are_those_of_the_template() {
+    let max = template().document()["Parameters"]["RouteLimits"]["MaxLength"].clone();
+    assert_eq!(max, json!(route_limits::MAX_CHARS));
 }
 
 /// Any kind of log of a WebSocket API needs a CloudWatch role of the account: without one the stage, and with it a new

@@ -12,7 +12,7 @@ const ALLOWED_BYTES: usize = 4096;
 const LEFT_BYTES: usize = 1800;
 
 /// The parameters in which operators write as much as they need.
-const WRITTEN: [&str; 3] = ["JobTargets", "JobTypes", "OwnerPriorities"];
+const WRITTEN: [&str; 4] = ["JobTargets", "JobTypes", "OwnerPriorities", "RouteLimits"];
 
 /// The longest value of a number: hundreds of gigabytes in bytes.
 const NUMBER_BYTES: usize = 12;
