@@ -9,6 +9,10 @@ use crate::template::Template;
 /// Longest name of a Lambda function.
 const FUNCTION_NAME_MAX: usize = 64;
 
+/// The bounds of a suggested reservation: fewer executions would throttle good callers, and no API needs more.
+const SUGGESTED_MIN: i64 = 10;
+const SUGGESTED_MAX: i64 = 100;
+
 /// Checks that a stack fits its account. Returns the parameters that a running stack keeps. Rights are not checked:
 /// docs/deploying.md says why.
 ///
@@ -52,6 +56,12 @@ pub async fn preflight(
              the parameters named …MaximumConcurrency."
         ));
     }
+    if let Some(each) = suggested(available, workers, reserving(template)).filter(|_| reserved == 0) {
+        progress.line(format_args!(
+            "ApiReservedConcurrency is empty, so a flood of requests can take the executions that the queues need. \
+             --parameter ApiReservedConcurrency={each} bounds it, and leaves half of the account's other executions free."
+        ));
+    }
     if !kept.is_empty() {
         let summary = aws.cloudformation.get_template_summary().stack_name(stack_name).send().await;
         let summary = summary.map_err(failed("read the template of the stack"))?.parameters.unwrap_or_default();
@@ -78,8 +88,20 @@ fn workers(template: &Template, values: &Values) -> i64 {
 /// Executions that the functions behind the HTTP API reserve together.
 fn reserved(template: &Template, values: &Values) -> i64 {
     let each = values.get("ApiReservedConcurrency").and_then(|each| each.parse::<i64>().ok()).unwrap_or(0);
+    each * reserving(template)
+}
+
+/// Number of functions that `ApiReservedConcurrency` reserves executions for.
+fn reserving(template: &Template) -> i64 {
     let functions = template.resources_of("AWS::Serverless::Function");
-    functions.filter(|(_, f)| !f["Properties"]["ReservedConcurrentExecutions"].is_null()).map(|_| each).sum()
+    functions.map(|(_, f)| i64::from(!f["Properties"]["ReservedConcurrentExecutions"].is_null())).sum()
+}
+
+/// A value of `ApiReservedConcurrency` that fits the account: half of what the workers and the last 100 leave. None if
+/// that is too little for a function.
+fn suggested(available: i64, workers: i64, functions: i64) -> Option<i64> {
+    let each = available.saturating_sub(workers.max(100)) / 2 / functions.max(1);
+    (each >= SUGGESTED_MIN).then_some(each.min(SUGGESTED_MAX))
 }
 
 /// A line for each parameter whose default has changed since the running template, and that keeps another value.
@@ -130,6 +152,15 @@ mod tests {
         let (given, kept) = (map([("Items", "7")]), map([("Items", "9"), ("ApiReservedConcurrency", "20")]));
         let updated = values(&template, &given, &kept);
         assert_eq!((workers(&template, &updated), reserved(&template, &updated)), (9, 20));
+    }
+
+    #[test]
+    fn a_reservation_is_suggested_that_leaves_room_for_workers_and_others() {
+        assert_eq!(suggested(1000, 202, 9), Some(44), "the usual account");
+        assert_eq!(suggested(10_000, 202, 9), Some(100));
+        for small in [10, 100, 300, 380] {
+            assert_eq!(suggested(small, 202, 9), None, "{small} executions");
+        }
     }
 
     #[test]
