@@ -12,14 +12,16 @@ use crate::files;
 const CSV: &str = "text/csv";
 const JSONL: &str = "application/x-ndjson";
 const BINARY: &str = "application/octet-stream";
+const JSON: &str = "application/json";
 
-/// Every hostile input. `foreign` is an ended job of another owner.
-pub(super) fn all(foreign: &Value) -> Vec<HostileInput> {
+/// Every hostile input. `foreign` is an ended job of another owner, `own` one of the hostile owner.
+pub(super) fn all(foreign: &Value, own: &Value) -> Vec<HostileInput> {
     let mut all = time_bombs();
     all.extend(memory_bombs());
     all.extend(bad_files());
     all.extend(damaged_files());
     all.extend(bad_requests(foreign));
+    all.extend(floods(own));
     all
 }
 
@@ -136,7 +138,6 @@ fn request(
 
 /// Requests that are too large, too many, or not the owner's.
 fn bad_requests(foreign: &Value) -> Vec<HostileInput> {
-    const JSON: &str = "application/json";
     let post = |path: &str, body: &str| request(Method::POST, path, JSON, body);
     let deep = format!(r#"{{"jobType":"validate","params":{}"#, "[".repeat(200_000));
     let hidden = r#"{"jobType":"validate","metadata":{"a":{"b":1,"$serde_json::private::Number":"x"}}}"#;
@@ -159,7 +160,6 @@ fn bad_requests(foreign: &Value) -> Vec<HostileInput> {
         post("/api/jobs", &on_foreign_file),
         post("/api/jobs/estimate", &on_foreign_file),
     ];
-    let flood = request(Method::POST, "/api/jobs/01890a5d-ac96-774b-bcce-b302099a8057/cancel", JSON, "");
     vec![
         input("a body nested 200,000 levels deep", Attack::Requests(vec![post("/api/jobs", &deep)])),
         input("a name that is read as something else", Attack::Requests(vec![post("/api/jobs", hidden)])),
@@ -170,7 +170,22 @@ fn bad_requests(foreign: &Value) -> Vec<HostileInput> {
         ),
         input("announcements of 100 GiB", Attack::Requests((0..3).map(|_| post("/api/uploads", &huge)).collect())),
         input("the job and the file of another owner", Attack::Requests(foreign)),
-        // More than twice the 120 of a minute: a flood may lie in two minutes.
-        input("a flood of requests", Attack::Flood { request: flood, times: 250 }),
+    ]
+}
+
+/// Floods of changes and of each expensive read, each of more than twice the requests of a minute: a flood may lie in
+/// two minutes.
+fn floods(own: &Value) -> Vec<HostileInput> {
+    let job = own["jobGuid"].as_str().expect("a guid");
+    let flood = |name: &str, method: Method, rest: &str, times: usize| {
+        let request = request(method, format!("/api/jobs/{job}/{rest}"), JSON, "");
+        input(name, Attack::Flood { request, times })
+    };
+    vec![
+        flood("a flood of changes", Method::POST, "cancel", 250),
+        flood("a flood of audits", Method::GET, "audit", 130),
+        flood("a flood of lists of items", Method::GET, "items?outcome=failed&limit=1000", 250),
+        flood("a flood of results", Method::GET, "results", 610),
+        flood("a flood of dead letters", Method::GET, "dead-letters", 250),
     ]
 }

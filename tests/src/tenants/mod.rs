@@ -51,6 +51,7 @@ impl SharedStack {
             ("WriteScope", WRITE_SCOPE),
             ("PostsPerMinute", "120"),
             ("PostsPerHour", "2400"),
+            ("RouteLimits", ""),
         ];
         all.extend(parameters);
         let stack = LocalStack::up(&options(folder.join("stack"), &all)).await;
@@ -74,7 +75,8 @@ impl SharedStack {
         let mut report = Report::default();
         // The first job starts the functions.
         let (job, _) = good.run_job().await;
-        let inputs = inputs::all(&job);
+        let (own, _) = hostile.run_job().await;
+        let inputs = inputs::all(&job, &own);
         run_alone(&good, &mut report).await;
         let mut under_attack = Duration::ZERO;
         loop {

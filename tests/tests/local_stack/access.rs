@@ -13,6 +13,8 @@ use rowmill_api::routes;
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, BufReader};
 
+use crate::quotas::ends_with_pings;
+
 /// Every route that reads or changes something of an owner, with these names in its path.
 fn guarded(job: &str, upload: &str) -> Vec<(Method, String)> {
     let guarded = routes::all().filter(|route| route.guarded);
@@ -41,6 +43,7 @@ async fn only_a_good_token_gets_in_and_only_to_its_own() {
     another_owner_finds_nothing(&stack, &issuer, &job, &upload).await;
     a_high_priority_needs_an_owner_who_may_use_it(&stack, &issuer, &upload).await;
     a_live_connection_is_of_the_owner_of_its_ticket(&stack, &issuer, &job).await;
+    a_live_connection_ends_with_the_token_of_its_ticket(&stack, &issuer).await;
     a_change_needs_its_scope(&stack, &issuer).await;
     a_gateway_passes_the_claims_on(&stack, &issuer, &job).await;
     a_person_logs_in_with_the_command(&stack, &issuer, &folder).await;
@@ -160,6 +163,24 @@ async fn a_live_connection_is_of_the_owner_of_its_ticket(stack: &LocalStack, iss
     assert_eq!(bob.message().await["type"], "subscribed");
     bob.send(json!({ "action": "ping" })).await;
     assert_eq!(bob.message().await["type"], "pong", "no job of another owner");
+}
+
+async fn a_live_connection_ends_with_the_token_of_its_ticket(stack: &LocalStack, issuer: &Issuer) {
+    let end = jiff::Timestamp::now().as_second() + 15;
+    let token = issuer.token(json!({ "sub": "dora", "exp": end })).await;
+    let mut clients = Vec::new();
+    for _ in 0..2 {
+        clients.push(LiveClient::open(&ticket(stack.live_ticket().token(&token)).await).await.expect("a good ticket"));
+    }
+    let [mut pinging, mut watching] = <[_; 2]>::try_from(clients).ok().expect("two clients");
+    watching.send(json!({ "action": "subscribe", "jobs": "mine" })).await;
+    assert_eq!(watching.message().await["type"], "subscribed");
+    ends_with_pings(&mut pinging).await;
+    assert!(jiff::Timestamp::now().as_second() >= end, "it ended before the token");
+    let token = issuer.token(json!({ "sub": "dora" })).await;
+    let body = json!({ "jobType": "validate", "items": [{ "id": 1 }] });
+    accepted(stack.post("/api/jobs").json(&body).token(&token)).await;
+    assert_eq!(watching.next().await, None, "a change of a job ends it");
 }
 
 async fn a_change_needs_its_scope(stack: &LocalStack, issuer: &Issuer) {

@@ -4,8 +4,10 @@
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use acceptance::local_stack::{ApiRequest, LocalStack, PATIENCE, answer, options, refused, rowmill};
-use reqwest::StatusCode;
+use acceptance::local_stack::{
+    ApiRequest, LiveClient, LocalStack, PATIENCE, answer, options, refused, rowmill, ticket,
+};
+use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 
 const LIMIT: usize = 12;
@@ -13,8 +15,11 @@ const LIMIT: usize = 12;
 /// Its own stack: the other tests send more than these limits allow.
 async fn up() -> LocalStack {
     let (per_minute, uploads) = (LIMIT.to_string(), "2");
+    let audits = json!({ "auditJob": { "minute": LIMIT, "hour": 1_000_000 } }).to_string();
     let parameters = [
         ("PostsPerMinute", per_minute.as_str()),
+        ("RouteLimits", audits.as_str()),
+        ("OwnerLiveConnections", "5"),
         ("OwnerUploadsOutstanding", uploads),
         ("OwnerBytesOutstanding", "1000"),
     ];
@@ -32,7 +37,10 @@ fn a_caller_over_its_limits_is_refused_and_nobody_else_is() {
     runtime.block_on(async {
         let stack = up().await;
         uploads_are_outstanding_until_they_are_complete(&stack).await;
-        requests_are_limited_by_route(&stack).await;
+        for (method, path) in [(Method::POST, "cancel"), (Method::GET, "audit")] {
+            requests_are_limited_by_route(&stack, &method, path).await;
+        }
+        a_flood_of_messages_ends_its_connection(&stack).await;
         let job = an_operator_cancels_a_job_although_its_owner_may_not(&stack).await;
         a_block_is_effective_until_it_is_lifted(&stack, &job).await;
     });
@@ -59,12 +67,12 @@ async fn uploads_are_outstanding_until_they_are_complete(stack: &LocalStack) {
     assert_eq!(answer(announce(stack, 3)).await.0, StatusCode::CREATED);
 }
 
-async fn requests_are_limited_by_route(stack: &LocalStack) {
+async fn requests_are_limited_by_route(stack: &LocalStack, method: &Method, path: &str) {
     // The limit is reached within two minutes of the clock.
-    let cancel = || stack.post("/api/jobs/01890a5d-ac96-774b-bcce-b302099a8057/cancel");
+    let path = format!("/api/jobs/01890a5d-ac96-774b-bcce-b302099a8057/{path}");
     let mut answered = 0;
     let limited = loop {
-        let answer = cancel().send().await;
+        let answer = stack.call(method.clone(), &path).send().await;
         match answer.status {
             StatusCode::NOT_FOUND => answered += 1,
             _ => break answer,
@@ -80,12 +88,27 @@ async fn requests_are_limited_by_route(stack: &LocalStack) {
     assert_eq!(header("ratelimit-policy"), format!("\"minute\";q={LIMIT};w=60, \"hour\";q=1000000;w=3600"));
     assert!(header("ratelimit").starts_with("\"minute\";r=0;t="), "{}", header("ratelimit"));
 
-    // Reading is never limited, and another route has its own count.
+    // Polling is never limited, and another route has its own count.
     for _ in 0..2 * LIMIT {
         assert_eq!(answer(stack.get("/api/jobs")).await.0, StatusCode::OK);
     }
     let (status, _) = answer(stack.post("/api/jobs/01890a5d-ac96-774b-bcce-b302099a8057/redrive")).await;
     assert_eq!(status, StatusCode::NOT_FOUND);
+}
+
+async fn a_flood_of_messages_ends_its_connection(stack: &LocalStack) {
+    let mut client = LiveClient::open(&ticket(stack.live_ticket()).await).await.expect("a good ticket");
+    for sent in 1.. {
+        client.send(json!({ "action": "ping" })).await;
+        let answer = client.message().await;
+        if answer["type"] != "pong" {
+            assert_eq!((&answer["type"], &answer["code"]), (&json!("error"), &json!("too_many_messages")), "{answer}");
+            break;
+        }
+        // 260 for each process and minute.
+        assert!(sent < 3000, "there is no limit");
+    }
+    assert_eq!(client.next().await, None, "it is closed");
 }
 
 /// `rowmill` for this stack.
@@ -95,6 +118,20 @@ pub async fn operate(stack: &LocalStack, arguments: &[&str]) -> String {
     let output = command.output().await.expect("the command runs");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8(output.stdout).expect("UTF-8")
+}
+
+/// Pings until the connection is closed.
+pub async fn ends_with_pings(client: &mut LiveClient) {
+    let start = Instant::now();
+    loop {
+        client.send(json!({ "action": "ping" })).await;
+        match client.next().await {
+            None => return,
+            Some(answer) => assert_eq!(answer["type"], "pong", "{answer}"),
+        }
+        assert!(start.elapsed() < PATIENCE, "it stays open");
+        tokio::time::sleep(Duration::from_secs(2)).await;
+    }
 }
 
 /// Sends a request, again and again, until it is answered with this status.
@@ -124,6 +161,7 @@ async fn an_operator_cancels_a_job_although_its_owner_may_not(stack: &LocalStack
 }
 
 async fn a_block_is_effective_until_it_is_lifted(stack: &LocalStack, job: &str) {
+    let mut client = LiveClient::open(&ticket(stack.live_ticket()).await).await.expect("a good ticket");
     operate(stack, &["block", "local", "--reason", "a test", "--cancel-jobs"]).await;
     assert_eq!(stack.job(job).await["status"], "cancelled");
     stack.deliver_to("SplitJobFunctionName", true).await;
@@ -139,6 +177,7 @@ async fn a_block_is_effective_until_it_is_lifted(stack: &LocalStack, job: &str) 
     let redrive = stack.post("/api/jobs/01890a5d-ac96-774b-bcce-b302099a8057/redrive");
     refused(redrive, StatusCode::FORBIDDEN, "owner_blocked").await;
     assert_eq!(answer(stack.get("/api/jobs")).await.0, StatusCode::OK, "reading still works");
+    ends_with_pings(&mut client).await;
     stack.drop_file("inbox/validate/blocked.csv", b"a\n1\n".to_vec(), &[]).await;
     let problem = stack.json_object("inbox-problems/validate/blocked.csv.json").await;
     assert_eq!(problem["code"], "owner_blocked");
