@@ -197,8 +197,7 @@ fn value(resource: Resource, has_api: bool) -> String {
 fn writes_by_key(function: &Function) -> bool {
     let writes = |action: &&str| ["s3:PutObject", "sqs:SendMessage"].contains(action);
     let gives_up = |trigger: &Trigger| matches!(trigger, Trigger::Stream(Stream { given_up: Some(_), .. }));
-    function.uses.iter().flat_map(|right| right.actions).any(writes)
-        || function.triggers.iter().any(gives_up)
+    function.uses.iter().flat_map(|right| right.actions).any(writes) || function.triggers.iter().any(gives_up)
 }
 
 /// The statements of its role, but for those that all roles have.
