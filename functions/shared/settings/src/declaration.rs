@@ -69,7 +69,7 @@ pub enum Figure {
 /// The event that invokes a function.
 #[derive(Clone, Copy, Debug)]
 pub enum Trigger {
-    /// The routes of the HTTP API that name the function: `rowmill_api::routes`.
+    /// The routes of the HTTP API that name the function, by the table of routes.
     Http,
     /// These routes of the WebSocket API, each with the reason why it needs no authorizer.
     WebSocket(&'static [(&'static str, &'static str, &'static str)]),

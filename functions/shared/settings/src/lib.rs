@@ -38,7 +38,6 @@ pub mod time_bounds;
 mod times;
 mod value;
 
-use rowmill_api::route_limits::RouteLimitsError;
 use rowmill_core::model::job_type_limits::JobTypesError;
 use rowmill_core::model::owner_priorities::OwnerPrioritiesError;
 use rowmill_core::wiring::Missing;
@@ -72,8 +71,6 @@ pub enum StartError {
     JobTypes(#[from] JobTypesError),
     #[error(transparent)]
     OwnerPriorities(#[from] OwnerPrioritiesError),
-    #[error(transparent)]
-    RouteLimits(#[from] RouteLimitsError),
     #[error(transparent)]
     Times(#[from] TooShort),
     /// A start reads what the template does not pass to the function.

@@ -1,10 +1,7 @@
 //! Settings of the limits of a caller.
 
-use rowmill_api::route_limits::RouteLimits;
 use rowmill_core::model::outstanding::OutstandingLimits;
 use rowmill_core::model::request_limits::RequestLimits;
-
-use super::StartError;
 
 const GIB: u64 = 1024 * 1024 * 1024;
 
@@ -21,15 +18,8 @@ crate::settings! {
     pub struct RouteLimitSettings {
         /// Those of a route that changes something and has no others.
         pub posts: RequestLimits;
-        /// JSON: see `rowmill_api::route_limits`.
+        /// JSON: see `route_limits` of the API.
         pub json: String = String::new(), "RouteLimits";
-    }
-}
-
-impl RouteLimitSettings {
-    /// The limits, parsed.
-    pub fn limits(&self) -> Result<RouteLimits, StartError> {
-        Ok(RouteLimits::parse(&self.json, self.posts)?)
     }
 }
 

@@ -13,9 +13,9 @@ use rowmill_core::callers::blocked::BlockCheck;
 use rowmill_core::callers::refused::RefusalMemory;
 use rowmill_core::model::blocks::Principal;
 use rowmill_core::model::request_limits::{RequestLimits, RequestsCounted, Window};
-use rowmill_core::ports::{Clock, Counted, Entropy, RequestCounts, RequestToCount};
+use rowmill_core::ports::{BoxError, Clock, Counted, Entropy, RequestCounts, RequestToCount};
 use rowmill_core::wiring::Ports;
-use rowmill_settings::{RouteLimitSettings, SettingsGroup, StartError};
+use rowmill_settings::{RouteLimitSettings, SettingsGroup};
 
 use super::{Caller, Problem};
 
@@ -62,12 +62,13 @@ impl RateLimitFields {
 
 impl Guard {
     /// The guard of a function's routes, if one of them is limited.
-    pub fn of(function: &str, ports: &Ports) -> Result<Option<Self>, StartError> {
+    pub fn of(function: &str, ports: &Ports) -> Result<Option<Self>, BoxError> {
         if !routes::all().any(|route| route.function == function && route.is_limited()) {
             return Ok(None);
         }
         let (clock, entropy) = (ports.clock.get()?, ports.entropy.get()?);
-        let limits = RouteLimitSettings::from_env()?.limits()?;
+        let RouteLimitSettings { posts, json } = RouteLimitSettings::from_env()?;
+        let limits = RouteLimits::parse(&json, posts)?;
         let blocked = BlockCheck::new(ports.blocks.get()?, clock.clone());
         let counts = Arc::new(RefusalMemory::new(ports.request_counts.get()?));
         Ok(Some(Self { blocked, counts, clock, entropy, limits }))
