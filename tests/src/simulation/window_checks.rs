@@ -30,7 +30,8 @@ impl Invariants {
             return Ok(());
         };
         let Some(half_done) = record.tallies.get(&(attempt, tally)) else { return Ok(()) };
-        let is_just = half_done.is_half_done() && (half_done.done() - commits.len()) * 2 < half_done.chunks.len();
+        let is_just =
+            half_done.is_half_done() && half_done.done().saturating_sub(commits.len()) * 2 < half_done.chunks.len();
         let Some(tally) = record.ahead.map(|ahead| tally + ahead).filter(|next| *next < row.split.tallies) else {
             return Ok(());
         };
