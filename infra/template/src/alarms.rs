@@ -3,8 +3,7 @@
 //! Most follow from a declaration: a queue, a function, a stream or a table. The others stand in [`of_the_stack`].
 
 use rowmill_aws::observe::metrics::{Metric, NAMESPACE};
-use rowmill_settings::QUEUES;
-use rowmill_settings::declaration::{Advice, Errors, Function, Stream, Trigger};
+use rowmill_settings::declaration::{Advice, Errors, Function, Stream};
 use serde::Serialize;
 
 use crate::functions::{self, stem};
@@ -44,7 +43,7 @@ pub fn all() -> Vec<Alarm> {
     let mut alarms: Vec<Alarm> = resources::dead_letter_queues().iter().flat_map(of_dead_letters).collect();
     alarms.extend(of_the_stack());
     alarms.extend(functions::all().into_iter().flat_map(of_streams));
-    alarms.extend(QUEUES.iter().filter_map(|resource| resource.queue).map(|queue| Alarm {
+    alarms.extend(resources::declared().map(|queue| Alarm {
         threshold: "!Ref QueueAgeAlarmSeconds".to_owned(),
         periods: queue.late.periods,
         is_early: true,
@@ -64,21 +63,34 @@ pub fn all() -> Vec<Alarm> {
     alarms
 }
 
+/// An alarm that is raised if the metric is above 0 for fifteen minutes.
+fn on(namespace: &'static str, metric: &'static str, dimension: (&'static str, String), advice: Advice) -> Alarm {
+    Alarm {
+        name: String::new(),
+        needs_api: false,
+        says: String::new(),
+        namespace,
+        metric,
+        dimension,
+        statistic: "Sum",
+        periods: 3,
+        threshold: "0".to_owned(),
+        wants_metric: false,
+        is_early: true,
+        means: String::new(),
+        advice,
+    }
+}
+
 fn of_queue(name: String, metric: &'static str, queue: &str, says: String, means: &str, advice: Advice) -> Alarm {
     Alarm {
         name,
-        needs_api: false,
         says,
-        namespace: "AWS/SQS",
-        metric,
-        dimension: ("QueueName", format!("!GetAtt {queue}.QueueName")),
         statistic: "Maximum",
         periods: 1,
-        threshold: "0".to_owned(),
-        wants_metric: false,
         is_early: false,
         means: means.to_owned(),
-        advice,
+        ..on("AWS/SQS", metric, ("QueueName", format!("!GetAtt {queue}.QueueName")), advice)
     }
 }
 
@@ -160,11 +172,7 @@ fn of_streams(function: &Function) -> Vec<Alarm> {
         is_early: false,
         ..on_function(function, stream.says.to_owned(), stream.means.to_owned(), stream.advice)
     };
-    let streams = function.triggers.iter().filter_map(|trigger| match trigger {
-        Trigger::Stream(stream) => Some(of(stream)),
-        _ => None,
-    });
-    streams.collect()
+    function.streams().map(of).collect()
 }
 
 fn on_function(function: &Function, says: String, means: String, advice: Advice) -> Alarm {
@@ -173,16 +181,8 @@ fn on_function(function: &Function, says: String, means: String, advice: Advice)
         name: format!("{stem}Fails"),
         needs_api: functions::needs_api(function),
         says,
-        namespace: "AWS/Lambda",
-        metric: "Errors",
-        dimension: ("FunctionName", format!("!Ref {stem}Function")),
-        statistic: "Sum",
-        periods: 3,
-        threshold: "0".to_owned(),
-        wants_metric: false,
-        is_early: true,
         means,
-        advice,
+        ..on("AWS/Lambda", "Errors", ("FunctionName", format!("!Ref {stem}Function")), advice)
     }
 }
 
@@ -238,28 +238,21 @@ fn of_function(function: &Function) -> Vec<Alarm> {
 }
 
 fn of_table(stem: &'static str) -> Vec<Alarm> {
-    let of = |kind: &str, metric: &'static str| Alarm {
-        name: format!("{stem}Table{kind}sThrottled"),
-        needs_api: false,
-        says: format!(
-            "DynamoDB has throttled {}s of the {} table for fifteen minutes. Commits and requests are slower.",
-            kind.to_lowercase(),
-            stem.to_lowercase()
-        ),
-        namespace: "AWS/DynamoDB",
-        metric,
-        dimension: ("TableName", format!("!Ref {stem}Table")),
-        statistic: "Sum",
-        periods: 3,
-        threshold: "0".to_owned(),
-        wants_metric: false,
-        is_early: true,
-        means: format!("DynamoDB throttled {}s for 15 minutes", kind.to_lowercase()),
-        advice: Advice {
-            meanwhile: "they are [repeated with backoff](performance.md#throttled-requests), and workers are slower",
-            todo: "one very busy job or owner? a table that grew fast adapts by itself; else ask for a higher table \
-                   limit",
-        },
+    let advice = Advice {
+        meanwhile: "they are [repeated with backoff](performance.md#throttled-requests), and workers are slower",
+        todo: "one very busy job or owner? a table that grew fast adapts by itself; else ask for a higher table limit",
+    };
+    let of = |kind: &str, metric| {
+        let (calls, table) = (kind.to_lowercase() + "s", stem.to_lowercase());
+        Alarm {
+            name: format!("{stem}Table{kind}sThrottled"),
+            says: format!(
+                "DynamoDB has throttled {calls} of the {table} table for fifteen minutes. Commits and requests are \
+                 slower."
+            ),
+            means: format!("DynamoDB throttled {calls} for 15 minutes"),
+            ..on("AWS/DynamoDB", metric, ("TableName", format!("!Ref {stem}Table")), advice)
+        }
     };
     vec![of("Write", "WriteThrottleEvents"), of("Read", "ReadThrottleEvents")]
 }
@@ -267,18 +260,9 @@ fn of_table(stem: &'static str) -> Vec<Alarm> {
 fn on_metric(metric: Metric, name: &str, says: &str, means: &str, advice: Advice) -> Alarm {
     Alarm {
         name: name.to_owned(),
-        needs_api: false,
         says: says.to_owned(),
-        namespace: NAMESPACE,
-        metric: metric.name(),
-        dimension: ("stack", "!Ref AWS::StackName".to_owned()),
-        statistic: "Sum",
-        periods: 3,
-        threshold: "0".to_owned(),
-        wants_metric: false,
-        is_early: true,
         means: means.to_owned(),
-        advice,
+        ..on(NAMESPACE, metric.name(), ("stack", "!Ref AWS::StackName".to_owned()), advice)
     }
 }
 

@@ -42,8 +42,8 @@ fn described(route: &'static routes::Route) -> Route {
     }
 }
 
-/// Every route has a throttle of its own but those that clients poll: a flood on one leaves room on the others. A page of
-/// an audit takes up to 10 seconds, so 10 of them a second take 100 executions.
+/// Every route has a throttle of its own but those that clients poll: a flood on one leaves room on the others. A page
+/// of an audit takes up to 10 seconds, so 10 of them a second take 100 executions.
 fn throttle(route: &routes::Route) -> Option<u32> {
     let rate = if route.operation == Operation::AuditJob { 10 } else { 100 };
     (route.is_limited() || !route.guarded).then_some(rate)

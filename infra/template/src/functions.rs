@@ -2,10 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use rowmill_api::routes;
-use rowmill_aws::host::http::Access;
-use rowmill_settings::declaration::{Figure, Function, Group, Stream, Trigger, Use};
-use rowmill_settings::{LIVE_URL, Resource, RouteLimitSettings, Setting, SettingsGroup, WEBHOOK_SECRET};
+use rowmill_aws::groups;
+use rowmill_settings::declaration::{Figure, Function, Stream, Trigger, Use};
+use rowmill_settings::{LIVE_URL, Resource, Setting, WEBHOOK_SECRET};
 use serde::Serialize;
 
 use crate::resources::dead_letters_of;
@@ -40,21 +39,13 @@ pub fn stem(name: &str) -> String {
 
 /// True if an API invokes it.
 pub fn is_of_api(function: &Function) -> bool {
-    function.triggers.iter().any(|trigger| matches!(trigger, Trigger::Http | Trigger::WebSocket(_)))
+    function.serves_http() || function.serves_web_socket()
 }
 
 /// True if it is in stacks with an HTTP API only: it serves the WebSocket API, or sends through it.
 pub fn needs_api(function: &Function) -> bool {
-    let serves = function.triggers.iter().any(|trigger| matches!(trigger, Trigger::WebSocket(_)));
-    serves || function.uses.iter().any(|right| !right.actions.is_empty() && right.resources.contains(&LIVE_URL))
-}
-
-/// Its groups of settings, with those that every function behind the HTTP API reads.
-pub fn groups(function: &Function) -> Vec<Group> {
-    let is_http = function.triggers.iter().any(|trigger| matches!(trigger, Trigger::Http));
-    let limited = routes::all().any(|route| route.function == function.name && route.is_limited());
-    let of_api = is_http.then_some(Access::GROUP).into_iter().chain(limited.then_some(RouteLimitSettings::GROUP));
-    of_api.chain(function.settings.iter().copied()).collect()
+    let sends = |right: &Use| !right.actions.is_empty() && right.resources.contains(&LIVE_URL);
+    function.serves_web_socket() || function.uses.iter().any(sends)
 }
 
 /// The defaults of the parameters that functions read.
@@ -80,17 +71,15 @@ pub struct Described {
     statements: Vec<Statement>,
     pub writes_by_key: bool,
     schedule: Option<&'static str>,
-    /// A sweep must not run before the functions whose work it sends again.
-    after: &'static [&'static str],
 }
 
 /// A statement of a role.
 #[derive(Serialize)]
 pub struct Statement {
-    pub sid: String,
+    pub sid: &'static str,
     pub why: &'static str,
     pub condition: &'static str,
-    pub actions: Vec<&'static str>,
+    pub actions: &'static [&'static str],
     /// As YAML.
     pub resources: Vec<String>,
     /// As documents name them.
@@ -123,7 +112,6 @@ fn describe(function: &'static Function) -> Described {
             Trigger::Schedule(rate) => Some(*rate),
             _ => None,
         }),
-        after: if function.name == "receive-file" { &["SplitJobFunction", "ProcessItemsFunction"] } else { &[] },
     }
 }
 
@@ -175,7 +163,7 @@ fn variables(function: &Function) -> Vec<(String, String)> {
     let mut names = BTreeSet::new();
     let resources = function.uses.iter().flat_map(|right| right.resources).copied();
     let resources = resources.map(|resource| (resource.variable.to_owned(), value(resource, needs_api(function))));
-    let settings = groups(function).into_iter().flat_map(|group| (group.settings)());
+    let settings = groups(function).flat_map(|group| (group.settings)());
     let settings = settings.map(|setting: Setting| (setting.variable(), format!("!Ref {}", setting.parameter)));
     resources.chain(settings).filter(|(name, _)| names.insert(name.clone())).collect()
 }
@@ -196,8 +184,8 @@ fn value(resource: Resource, has_api: bool) -> String {
 /// True if it stores objects or sends messages under the operator's key.
 fn writes_by_key(function: &Function) -> bool {
     let writes = |action: &&str| ["s3:PutObject", "sqs:SendMessage"].contains(action);
-    let gives_up = |trigger: &Trigger| matches!(trigger, Trigger::Stream(Stream { given_up: Some(_), .. }));
-    function.uses.iter().flat_map(|right| right.actions).any(writes) || function.triggers.iter().any(gives_up)
+    let gives_up = function.streams().any(|stream| stream.given_up.is_some());
+    gives_up || function.uses.iter().flat_map(|right| right.actions).any(writes)
 }
 
 /// The statements of its role, but for those that all roles have.
@@ -206,8 +194,21 @@ pub fn statements(function: &'static Function) -> Vec<Statement> {
     rights.chain(of_triggers(function)).collect()
 }
 
+/// Resources of a statement, each as YAML and as documents name it.
+type On = Vec<(String, String)>;
+
+fn whole(id: &str) -> (String, String) {
+    (format!("!GetAtt {id}.Arn"), id.to_owned())
+}
+
+impl Statement {
+    fn of(sid: &'static str, actions: &'static [&'static str], on: On) -> Self {
+        let (resources, names) = on.into_iter().unzip();
+        Self { sid, why: "", condition: "", actions, resources, names, of_trigger: "", unseen: &[] }
+    }
+}
+
 fn of_right(right: &'static Use) -> Statement {
-    let whole = right.resources.iter().map(|resource| (format!("!GetAtt {}.Arn", resource.id), resource.id.to_owned()));
     let part = |part: &&str| match right.resources[0] {
         LIVE_URL => (
             format!("!Sub arn:${{AWS::Partition}}:execute-api:${{AWS::Region}}:${{AWS::AccountId}}:${{LiveApi}}{part}"),
@@ -216,67 +217,43 @@ fn of_right(right: &'static Use) -> Statement {
         resource => (format!("!Sub ${{{}.Arn}}{part}", resource.id), format!("{}{part}", resource.id)),
     };
     let value = right.value.map(|(yaml, name)| (yaml.to_owned(), name.to_owned()));
-    let on: Vec<(String, String)> =
-        if right.parts.is_empty() { whole.chain(value).collect() } else { right.parts.iter().map(part).collect() };
-    let (resources, names) = on.into_iter().unzip();
-    Statement {
-        sid: right.sid.to_owned(),
-        why: right.why,
-        condition: right.condition,
-        actions: right.actions.to_vec(),
-        resources,
-        names,
-        of_trigger: "",
-        unseen: right.unseen,
-    }
+    let on = match right.parts {
+        [] => right.resources.iter().map(|resource| whole(resource.id)).chain(value).collect(),
+        parts => parts.iter().map(part).collect(),
+    };
+    let Use { why, condition, unseen, .. } = *right;
+    Statement { why, condition, unseen, ..Statement::of(right.sid, right.actions, on) }
 }
 
 /// What event source mappings do in the role of a function.
 fn of_triggers(function: &Function) -> Vec<Statement> {
-    let statement = |sid: &str, actions: &[&'static str], on: Vec<(String, String)>, of_trigger: &'static str| {
-        let (resources, names) = on.into_iter().unzip();
-        Statement {
-            sid: sid.to_owned(),
-            why: "",
-            condition: "",
-            actions: actions.to_vec(),
-            resources,
-            names,
-            of_trigger,
-            unseen: &[],
-        }
-    };
-    let whole = |id: String| (format!("!GetAtt {id}.Arn"), id);
+    let statement = |sid, actions, on, of_trigger| Statement { of_trigger, ..Statement::of(sid, actions, on) };
     let mut statements = Vec::new();
-    let queues: Vec<String> = (function.triggers.iter())
-        .flat_map(|trigger| match trigger {
-            Trigger::Queue { queue, .. } => vec![queue.id.to_owned()],
-            Trigger::DeadLetters(of) => {
-                of.iter().filter_map(|queue| queue.queue).map(|queue| dead_letters_of(queue.stem)).collect()
-            }
-            _ => Vec::new(),
-        })
+    let queues: On = (function.triggers.iter())
+        .flat_map(|trigger| mappings_of(function, trigger))
+        .map(|mapping| whole(&mapping.queue))
         .collect();
     if !queues.is_empty() {
-        let receive = ["sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:GetQueueAttributes"];
         let polls = "the event source mapping polls the queue in the function's role";
-        statements.push(statement("Receive", &receive, queues.into_iter().map(whole).collect(), polls));
+        statements.push(statement("Receive", POLL, queues, polls));
     }
-    for trigger in function.triggers {
-        let Trigger::Stream(stream) = trigger else { continue };
+    for stream in function.streams() {
         let (table, reads) = (stream.table.id, "the event source mapping reads the stream in the function's role");
-        let read = ["dynamodb:DescribeStream", "dynamodb:GetRecords", "dynamodb:GetShardIterator"];
         let arn = vec![(format!("!GetAtt {table}.StreamArn"), table.to_owned())];
-        statements.push(statement("Receive", &read, arn, reads));
+        statements.push(statement("Receive", READ_STREAM, arn, reads));
         let streams = vec![(format!("!Sub ${{{table}.Arn}}/stream/*"), format!("{table}/stream/*"))];
         statements.push(statement("FindStream", &["dynamodb:ListStreams"], streams, "the same"));
         if let Some(queue) = stream.given_up {
             let gives_up = "the event source mapping gives up a batch of stream records";
-            statements.push(statement("GiveUp", &["sqs:SendMessage"], vec![whole(queue.id.to_owned())], gives_up));
+            statements.push(statement("GiveUp", &["sqs:SendMessage"], vec![whole(queue.id)], gives_up));
         }
     }
     statements
 }
+
+const POLL: &[&str] = &["sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:GetQueueAttributes"];
+
+const READ_STREAM: &[&str] = &["dynamodb:DescribeStream", "dynamodb:GetRecords", "dynamodb:GetShardIterator"];
 
 /// The mapping of a queue to its reader.
 #[derive(Serialize)]
@@ -340,22 +317,19 @@ pub struct StreamMapping {
 
 pub fn streams() -> Vec<StreamMapping> {
     let of = |function: &'static Function| {
-        function.triggers.iter().filter_map(move |trigger| match trigger {
-            Trigger::Stream(stream) => Some(StreamMapping {
-                name: stream.name,
-                function: format!("{}Function", stem(function.name)),
-                needs_api: needs_api(function),
-                table: stream.table.id,
-                note: stream.note,
-                from: stream.from,
-                batch: stream.batch,
-                window: stream.window,
-                age_max: stream.age_max,
-                partial: stream.partial,
-                given_up: stream.given_up.map(|queue| queue.id),
-                filters: stream.filters,
-            }),
-            _ => None,
+        function.streams().map(move |stream| StreamMapping {
+            name: stream.name,
+            function: format!("{}Function", stem(function.name)),
+            needs_api: needs_api(function),
+            table: stream.table.id,
+            note: stream.note,
+            from: stream.from,
+            batch: stream.batch,
+            window: stream.window,
+            age_max: stream.age_max,
+            partial: stream.partial,
+            given_up: stream.given_up.map(|queue| queue.id),
+            filters: stream.filters,
         })
     };
     all().into_iter().flat_map(of).collect()

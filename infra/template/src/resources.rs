@@ -20,8 +20,13 @@ pub struct QueueResource {
     dead_letters: String,
 }
 
+/// The declarations of all queues.
+pub fn declared() -> impl Iterator<Item = &'static Queue> {
+    QUEUES.iter().filter_map(|resource| resource.queue)
+}
+
 pub fn queues() -> Vec<QueueResource> {
-    QUEUES.iter().filter_map(|resource| resource.queue).map(described).collect()
+    declared().map(described).collect()
 }
 
 pub fn dead_letters_of(stem: &str) -> String {
@@ -44,7 +49,7 @@ fn described(queue: &'static Queue) -> QueueResource {
 
 /// The dead-letter queues: one of each queue that shares none, and those of streams.
 pub fn dead_letter_queues() -> Vec<QueueResource> {
-    let own = QUEUES.iter().filter_map(|resource| resource.queue).filter(|queue| queue.dead_letters == queue.stem);
+    let own = declared().filter(|queue| queue.dead_letters == queue.stem);
     let of_queue = |queue: &'static Queue| {
         let settles = |trigger: &Trigger| match trigger {
             Trigger::DeadLetters(of) => of.iter().any(|read| read.queue == Some(queue)),

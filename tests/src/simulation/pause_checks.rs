@@ -74,8 +74,8 @@ impl Invariants {
         }
     }
 
-    /// A job may have been paused. No rule bounds the runs of a job that a zombie pauses: its clock was read before they
-    /// began, and the grace counts from then.
+    /// A job may have been paused. No rule bounds the runs of a job that a zombie pauses: its clock was read before
+    /// they began, and the grace counts from then.
     pub fn paused(&self, task: u64, seen: &Job, next: &Job) {
         let mut known = self.known();
         if next.paused_at.is_some() && next.paused_at != seen.paused_at && known.zombies.contains(&task) {

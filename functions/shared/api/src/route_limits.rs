@@ -6,7 +6,8 @@
 //! ```
 //!
 //! A route that it does not name has the limits of the table of [`routes`], or, if it has none there, those of
-//! `PostsPerMinute` and `PostsPerHour`. The functions read it at their start, and `rowmill` checks it before it deploys.
+//! `PostsPerMinute` and `PostsPerHour`. The functions read it at their start, and `rowmill` checks it before it
+//! deploys.
 
 use std::collections::BTreeMap;
 

@@ -25,4 +25,4 @@ pub mod runtime;
 pub mod sdk;
 
 pub use host::serve::{Batch, Delivery};
-pub use runtime::{Runtime, start};
+pub use runtime::{Runtime, groups, start};

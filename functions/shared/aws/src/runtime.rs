@@ -6,13 +6,14 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 
+use rowmill_api::routes;
 use rowmill_core::model::job_type_limits::JobTypeLimits;
 use rowmill_core::model::messages::{Grouped, SplitMessage};
 use rowmill_core::ports::{ConnectionSender, Queue, Target};
 use rowmill_core::sending::priority_router::PriorityRouter;
 use rowmill_core::wiring::{ChunkQueues, Missing, Port, Ports};
-use rowmill_settings::declaration::{Function, Trigger};
-use rowmill_settings::{self as settings, JobTypeSettings, Resource, SettingsGroup, StartError};
+use rowmill_settings::declaration::{Function, Group};
+use rowmill_settings::{self as settings, JobTypeSettings, Resource, RouteLimitSettings, SettingsGroup, StartError};
 use serde::Serialize;
 
 use crate::adapters::api_gateway::ApiGatewayConnections;
@@ -62,8 +63,7 @@ impl Runtime {
     /// # Errors
     /// [`StartError::Undeclared`] if the template does not pass them to the function, [`StartError::Invalid`].
     pub fn settings<G: SettingsGroup>(&self) -> Result<G, StartError> {
-        let of_every_api = G::NAME == Access::NAME && self.function.triggers.iter().any(|t| matches!(t, Trigger::Http));
-        if !of_every_api && !self.function.declares(G::NAME) {
+        if !groups(self.function).any(|group| group.name == G::NAME) {
             return Err(StartError::Undeclared { function: self.function.name, what: G::NAME });
         }
         self.read.lock().insert(G::NAME);
@@ -96,6 +96,14 @@ impl Runtime {
     pub fn webhook_secret(&self) -> Result<StoredSecret, Missing> {
         Ok(StoredSecret::new(self.clients.secrets_manager(), settings::WEBHOOK_SECRET.read()?))
     }
+}
+
+/// The groups of settings that a function reads: those of its declaration, and those that this crate reads for every
+/// function behind the HTTP API. The template passes these.
+pub fn groups(function: &Function) -> impl Iterator<Item = Group> {
+    let of_api = function.serves_http().then_some(Access::GROUP);
+    let of_guard = routes::are_limited(function.name).then_some(RouteLimitSettings::GROUP);
+    of_api.into_iter().chain(of_guard).chain(function.settings.iter().copied())
 }
 
 /// The ports whose resources the environment names. The template names those that a function declares, so no function
@@ -166,4 +174,32 @@ where
     M: Grouped + Serialize + Send + Sync + 'static,
 {
     Ok(Arc::new(SqsQueue::<M>::new(clients.sqs(), queue.read()?)))
+}
+
+#[cfg(test)]
+mod tests {
+    use rowmill_settings::declaration::Trigger;
+    use rowmill_settings::{ConnectionLimits, JobTargets, Links};
+
+    use super::*;
+
+    static FUNCTION: Function = Function {
+        name: "upload",
+        triggers: &[Trigger::Http],
+        settings: &[Links::GROUP, ConnectionLimits::GROUP],
+        ..Function::DEFAULT
+    };
+
+    #[tokio::test]
+    async fn a_function_reads_what_it_declares_no_more_and_no_less() {
+        let clients = Clients::from_environment().await;
+        let runtime = Runtime { ports: Ports::default(), function: &FUNCTION, clients, read: Mutex::default() };
+        runtime.settings::<Access>().unwrap();
+        runtime.settings::<Links>().unwrap();
+        let undeclared = runtime.settings::<JobTargets>().unwrap_err();
+        assert!(matches!(undeclared, StartError::Undeclared { function: "upload", what: "JobTargets" }));
+        assert!(matches!(runtime.built(), Err(StartError::Unread { function: "upload", what: "ConnectionLimits" })));
+        runtime.settings::<ConnectionLimits>().unwrap();
+        assert_eq!(runtime.built().unwrap(), "upload");
+    }
 }

@@ -49,6 +49,22 @@ impl Function {
     pub fn declares(&self, group: &str) -> bool {
         self.settings.iter().any(|declared| declared.name == group)
     }
+
+    pub fn serves_http(&self) -> bool {
+        self.triggers.iter().any(|trigger| matches!(trigger, Trigger::Http))
+    }
+
+    pub fn serves_web_socket(&self) -> bool {
+        self.triggers.iter().any(|trigger| matches!(trigger, Trigger::WebSocket(_)))
+    }
+
+    /// The streams that invoke it.
+    pub fn streams(&self) -> impl Iterator<Item = &'static Stream> {
+        self.triggers.iter().filter_map(|trigger| match trigger {
+            Trigger::Stream(stream) => Some(*stream),
+            _ => None,
+        })
+    }
 }
 
 /// A group of settings, as data. See [`SettingsGroup::GROUP`](crate::SettingsGroup::GROUP).

@@ -10,7 +10,8 @@ pub struct StackArgs {
     /// Tag the stack and its resources. The given tags replace those of the stack; without this option it keeps them.
     #[arg(long = "tag", value_name = "KEY=VALUE", value_parser = parse_tag)]
     pub(super) tags: Vec<(String, String)>,
-    /// Role that CloudFormation acts as, now and in later changes of the stack [default: the stack's; else your rights].
+    /// Role that CloudFormation acts as, now and in later changes of the stack [default: the stack's; else your
+    /// rights].
     #[arg(long, value_name = "ARN", value_parser = parse_role_arn)]
     pub(super) role_arn: Option<String>,
 }

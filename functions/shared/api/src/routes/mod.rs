@@ -85,6 +85,11 @@ pub fn all_and_the_page() -> impl Iterator<Item = &'static Route> {
     all().chain(page::ROUTES)
 }
 
+/// True if one of the routes of this function is limited.
+pub fn are_limited(function: &str) -> bool {
+    all().any(|route| route.function == function && route.is_limited())
+}
+
 /// A route.
 #[derive(Debug)]
 pub struct Route {
@@ -312,8 +317,8 @@ impl Route {
         self.reads() || self.operation == Operation::CreateLiveTicket
     }
 
-    /// True if a caller may send only so many requests to it: it changes something, or is expensive to answer. Polling is
-    /// free, so that no look costs a write.
+    /// True if a caller may send only so many requests to it: it changes something, or is expensive to answer. Polling
+    /// is free, so that no look costs a write.
     pub fn is_limited(&self) -> bool {
         self.guarded && (!self.reads() || self.limits.is_some())
     }

@@ -13,8 +13,8 @@ use crate::model::sha256::sha256_hex;
 /// Lifetime of an unused ticket.
 pub const TICKET_LIFETIME: Duration = Duration::from_secs(60);
 
-/// Longest retention of a connection, from the issue of its ticket. API Gateway closes every connection after two hours;
-/// the rest is for the ticket and the clocks.
+/// Longest retention of a connection, from the issue of its ticket. API Gateway closes every connection after two
+/// hours; the rest is for the ticket and the clocks.
 pub const CONNECTION_LIFETIME: Duration = Duration::from_secs(130 * 60);
 
 /// The SHA-256 of a ticket, in hexadecimal. Only this is stored, so nobody can open a connection with what they read in

@@ -74,8 +74,8 @@ impl BreakerSteps {
         self.limits.is_off()
     }
 
-    /// Reports a failed run to the breaker of its type, and pauses the job if the breaker is open. The invocation ends by
-    /// `deadline`.
+    /// Reports a failed run to the breaker of its type, and pauses the job if the breaker is open. The invocation ends
+    /// by `deadline`.
     pub async fn after_failure(
         &self,
         job: &Job,

@@ -53,28 +53,18 @@ impl Access {
     /// if the event is of another format. 403 if the token lacks the scope of the route.
     pub fn caller(&self, request: &Request, route: &Route) -> Result<Caller, Problem> {
         let identity = Identity::of(request)?;
+        let address = identity.address;
+        let caller = |owner| Caller { owner, anonymous: false, token_until: None, address, is_operator: false };
         if let Some(owner) = identity.operator_for {
             let owner = Owner::of_name(&owner).ok_or_else(|| Problem::unauthorized("The operator names no owner."))?;
-            return Ok(Caller {
-                owner,
-                anonymous: false,
-                token_until: None,
-                address: identity.address,
-                is_operator: true,
-            });
+            return Ok(Caller { is_operator: true, ..caller(owner) });
         }
         let Some(claims) = identity.claims else {
             if !self.issuer.is_empty() {
                 return Err(Problem::unauthorized("The request has no token. Send one in the header `Authorization`."));
             }
             let owner = Owner(Owner::LOCAL.to_owned());
-            return Ok(Caller {
-                owner,
-                anonymous: true,
-                token_until: None,
-                address: identity.address,
-                is_operator: false,
-            });
+            return Ok(Caller { anonymous: true, ..caller(owner) });
         };
         if !self.issuer.is_empty() && !claims.ends {
             return Err(Problem::unauthorized("The token never expires. Send a token with an `exp` claim."));
@@ -89,8 +79,7 @@ impl Access {
             let detail = format!("The token does not have the scope `{needed}`. Ask its issuer for one that has it.");
             return Err(Problem::new(ProblemCode::Forbidden, detail));
         }
-        let token_until = claims.until;
-        Ok(Caller { owner, anonymous: false, token_until, address: identity.address, is_operator: false })
+        Ok(Caller { token_until: claims.until, ..caller(owner) })
     }
 }
 

@@ -63,7 +63,7 @@ impl RateLimitFields {
 impl Guard {
     /// The guard of a function's routes, if one of them is limited.
     pub fn of(function: &str, ports: &Ports) -> Result<Option<Self>, BoxError> {
-        if !routes::all().any(|route| route.function == function && route.is_limited()) {
+        if !routes::are_limited(function) {
             return Ok(None);
         }
         let (clock, entropy) = (ports.clock.get()?, ports.entropy.get()?);

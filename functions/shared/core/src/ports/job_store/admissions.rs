@@ -18,8 +18,8 @@ pub trait Admissions: Send + Sync {
     /// prepared: the answer may be a moment old, and [`create`](Self::create) decides.
     async fn reached(&self, owner: &Owner, job_type: &str, ceilings: Ceilings) -> Result<Option<Full>, PortError>;
 
-    /// The job that a request with this idempotency key of the owner was answered with, if the key has not expired by `now`, with the
-    /// fingerprint of the request.
+    /// The job that a request with this idempotency key of the owner was answered with, if the key has not expired by
+    /// `now`, with the fingerprint of the request.
     async fn remembered(
         &self,
         owner: &Owner,
