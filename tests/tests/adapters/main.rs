@@ -7,6 +7,8 @@ mod denied;
 mod dynamodb;
 mod dynamodb_server;
 mod eventbridge;
+mod golden;
+mod golden_samples;
 mod hot_key;
 mod job_row;
 mod lambda;

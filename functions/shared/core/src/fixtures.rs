@@ -1,17 +1,21 @@
-//! Plain values for tests: a spec, a job and a chunk's message. A test sets the fields that it is about and takes the
+//! Plain values for tests: a spec, jobs and a chunk's message. A test sets the fields that it is about and takes the
 //! rest from here.
 
 use jiff::Timestamp;
-use serde_json::Map;
+use serde_json::{Map, json};
 use uuid::Uuid;
 
-use crate::model::ids::{FileGuid, JobGuid, Owner};
+use crate::model::breaker::BreakerPause;
+use crate::model::cost::Usage;
+use crate::model::ids::{FileGuid, JobGuid, Owner, RunId};
 use crate::model::job::states::{JobOutcome, Phase, Status};
-use crate::model::job::{End, Job, Stop, StopCode};
+use crate::model::job::{End, Job, Lease, Priority, Redrive, SharedSlots, SplitState, Stop, StopCode};
 use crate::model::messages::ChunkMessage;
-use crate::model::spec::{Source, SourceFile, Spec};
+use crate::model::results::Results;
+use crate::model::spec::{Source, SourceFile, Spec, Tolerance};
 use crate::model::tally::{ChunkAddress, Counts};
-use crate::text::{Chunk, ChunkLimits, ChunkMode, Dialect, Format, Head, SCANNER_VERSION};
+use crate::model::warnings;
+use crate::text::{Chunk, ChunkLimits, ChunkMode, Dialect, Format, Head, Position, SCANNER_VERSION};
 
 /// The spec of an `import` of a JSON Lines file, created at the Unix epoch, with nil GUIDs.
 pub fn spec() -> Spec {
@@ -70,4 +74,78 @@ pub fn job_in(status: Status) -> Job {
 pub fn chunk_message(tally: u32, index: u8) -> ChunkMessage {
     let chunk = Chunk { offset: 0, length: 1, first_row: 1, items: 1, mode: ChunkMode::Items };
     ChunkMessage::of(&job(), ChunkAddress { attempt: 1, tally, index }, chunk)
+}
+
+fn at(ms: i64) -> Timestamp {
+    Timestamp::from_millisecond(ms).unwrap_or_default()
+}
+
+/// A job in which every field differs from its default, paused by the breaker.
+pub fn full_job() -> Job {
+    Job {
+        job_guid: JobGuid(Uuid::from_u128(7)),
+        owner: Owner("me".into()),
+        job_type: "import".into(),
+        file_guid: Some(FileGuid(Uuid::from_u128(8))),
+        is_stored: true,
+        data_start: 9,
+        data_bytes: u64::MAX,
+        warnings: vec![warnings::trailing_bytes(7)],
+        tolerance: Some(Tolerance { percent: Some(2.5), count: None, minimum_items: Some(7) }),
+        max_concurrency: Some(3),
+        priority: Priority::High,
+        tallies_ahead: Some(2),
+        metadata: json!({"tag": ["a", 1.5]}).as_object().cloned(),
+        phase: Phase::Paused(Some(BreakerPause::after("unavailable", "it answered 503", at(9)))),
+        attempt: 2,
+        split: SplitState {
+            tallies: 3,
+            dispatched: 2,
+            cursor: Position { offset: 99, row: 4 },
+            done: true,
+            at_end: true,
+        },
+        lease: Some(Lease { holder: RunId::from_bytes([1; 7]), until: at(5000) }),
+        usage: Usage::of_transaction(5).with_sends(6),
+        completions: 1,
+        redrive: Some(Redrive {
+            by: RunId::from_bytes([2; 7]),
+            before: Counts { succeeded: 4, failed: 5, skipped: 6 },
+            base: 1,
+            unprocessed_from: Some(Position { offset: 98, row: 3 }),
+            corrected: Some("results/corrected".into()),
+        }),
+        composing: Some(RunId::from_bytes([5; 7])),
+        recoveries: 7,
+        paused_at: Some(at(10)),
+        pauses: 8,
+        resend_from: Some(9),
+        slots: SharedSlots::Awaited,
+        created_at: at(1),
+        attempt_at: at(13),
+        started_at: Some(at(2)),
+        first_chunk_at: Some(at(8)),
+        moved_at: at(3),
+        deadline_at: at(4),
+        wake_at: Some(at(6)),
+        revision: 11,
+    }
+}
+
+/// The other phases in which a job is stored.
+pub fn phases() -> Vec<Phase> {
+    let stop = |code| Stop { code, message: "m".into(), row: None, offset: Some(3), at: at(12) };
+    let ended = |outcome, results| {
+        let counts = Counts { succeeded: 1, failed: 2, skipped: 3 };
+        Phase::Ended(End { outcome, counts, results, finished_at: at(5), expires_at: at(7000) })
+    };
+    vec![
+        Phase::Runnable,
+        Phase::Paused(None),
+        Phase::Stopping(stop(StopCode::Cancelled)),
+        Phase::Stopping(stop(StopCode::SourceChanged)),
+        ended(Ok(JobOutcome::Partial), Some(Results { attempt: 2, manifest: RunId::from_bytes([4; 7]) })),
+        ended(Err(stop(StopCode::Cancelled)), None),
+        ended(Err(stop(StopCode::SourceChanged)), None),
+    ]
 }

@@ -240,89 +240,14 @@ pub fn wake_shard(job: JobGuid) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rowmill_core::model::job::StopCode;
-    use rowmill_core::model::warnings;
-    use rowmill_core::text::Position;
-    use serde_json::json;
-    use uuid::Uuid;
-
-    fn at(ms: i64) -> Timestamp {
-        Timestamp::from_millisecond(ms).unwrap()
-    }
-
-    fn full() -> Job {
-        Job {
-            job_guid: JobGuid(Uuid::from_u128(7)),
-            owner: Owner("me".into()),
-            job_type: "import".into(),
-            file_guid: Some(FileGuid(Uuid::from_u128(8))),
-            is_stored: true,
-            data_start: 9,
-            data_bytes: u64::MAX,
-            warnings: vec![warnings::trailing_bytes(7)],
-            tolerance: Some(Tolerance { percent: Some(2.5), count: None, minimum_items: Some(7) }),
-            max_concurrency: Some(3),
-            priority: Priority::High,
-            tallies_ahead: Some(2),
-            metadata: json!({"tag": ["a", 1.5]}).as_object().cloned(),
-            phase: Phase::Paused(Some(BreakerPause::after("unavailable", "it answered 503", at(9)))),
-            attempt: 2,
-            split: SplitState {
-                tallies: 3,
-                dispatched: 2,
-                cursor: Position { offset: 99, row: 4 },
-                done: true,
-                at_end: true,
-            },
-            lease: Some(Lease { holder: RunId::from_bytes([1; 7]), until: at(5000) }),
-            usage: Usage::of_transaction(5).with_sends(6),
-            completions: 1,
-            redrive: Some(Redrive {
-                by: RunId::from_bytes([2; 7]),
-                before: Counts { succeeded: 4, failed: 5, skipped: 6 },
-                base: 1,
-                unprocessed_from: Some(Position { offset: 98, row: 3 }),
-                corrected: Some("results/corrected".into()),
-            }),
-            composing: Some(RunId::from_bytes([5; 7])),
-            recoveries: 7,
-            paused_at: Some(at(10)),
-            pauses: 8,
-            resend_from: Some(9),
-            slots: SharedSlots::Awaited,
-            created_at: at(1),
-            attempt_at: at(13),
-            started_at: Some(at(2)),
-            first_chunk_at: Some(at(8)),
-            moved_at: at(3),
-            deadline_at: at(4),
-            wake_at: Some(at(6)),
-            revision: 11,
-        }
-    }
-
-    fn phases() -> Vec<Phase> {
-        let stop = |code| Stop { code, message: "m".into(), row: None, offset: Some(3), at: at(12) };
-        let ended = |outcome, results| {
-            let counts = Counts { succeeded: 1, failed: 2, skipped: 3 };
-            Phase::Ended(End { outcome, counts, results, finished_at: at(5), expires_at: at(7000) })
-        };
-        vec![
-            Phase::Runnable,
-            Phase::Paused(None),
-            Phase::Stopping(stop(StopCode::Cancelled)),
-            Phase::Stopping(stop(StopCode::SourceChanged)),
-            ended(Ok(JobOutcome::Partial), Some(Results { attempt: 2, manifest: RunId::from_bytes([4; 7]) })),
-            ended(Err(stop(StopCode::Cancelled)), None),
-            ended(Err(stop(StopCode::SourceChanged)), None),
-        ]
-    }
+    use rowmill_core::fixtures::{full_job, phases};
 
     #[test]
     fn a_job_reads_back_as_it_was_written() {
-        let full = full();
+        let full = full_job();
         assert_eq!(job_of("", job_item("", &full).unwrap()).unwrap(), full);
-        for (phase, started_at) in phases().into_iter().flat_map(|phase| [(phase.clone(), None), (phase, Some(at(2)))])
+        for (phase, started_at) in
+            phases().into_iter().flat_map(|phase| [None, full.started_at].map(|at| (phase.clone(), at)))
         {
             let job = Job { phase, started_at, ..full.clone() };
             assert_eq!(job_of("", job_item("", &job).unwrap()).unwrap(), job);
@@ -359,21 +284,22 @@ mod tests {
 
     #[test]
     fn an_attribute_of_a_newer_version_is_ignored() {
-        let mut item = job_item("", &full()).unwrap();
+        let mut item = job_item("", &full_job()).unwrap();
         item.insert("madeUp".into(), number(1));
         assert!(job_of("", item).is_ok());
     }
 
     #[test]
     fn a_row_that_is_not_a_job_is_invalid() {
-        let mut item = job_item("", &full()).unwrap();
+        let mut item = job_item("", &full_job()).unwrap();
         item.remove("status");
         assert!(matches!(job_of("reading the job", item), Err(PortError::Invalid { .. })));
     }
 
     #[test]
     fn a_row_whose_attributes_contradict_each_other_is_invalid() {
-        let rows: Vec<_> = phases().into_iter().map(|phase| job_item("", &Job { phase, ..full() }).unwrap()).collect();
+        let rows: Vec<_> =
+            phases().into_iter().map(|phase| job_item("", &Job { phase, ..full_job() }).unwrap()).collect();
         for (row, other) in rows.iter().flat_map(|row| rows.iter().map(move |other| (row, other))) {
             let mut mixed = row.clone();
             mixed.insert("status".to_owned(), other["status"].clone());
