@@ -13,7 +13,12 @@ from changes.functions import (
     tee_function_output,
     wait_without_polling,
 )
-from changes.mappings import follow_streams_aside, poll_queues_without_delay, take_concurrency_from_parameters
+from changes.mappings import (
+    follow_streams_aside,
+    invoke_for_lanes_at_once,
+    poll_queues_without_delay,
+    take_numbers_from_parameters,
+)
 from changes.permissions import (
     authorize_batches_as_single_calls,
     authorize_statements_one_by_one,
@@ -39,6 +44,7 @@ def apply(log_dir: Path, stack: str) -> None:
     from ministack import app
     from ministack.core import iam_actions, iam_evaluator, lambda_runtime
     from ministack.services import apigateway, dynamodb, lambda_svc, s3
+    from ministack.services.cloudformation import provisioners
 
     present_http_as_https(app, iam_evaluator)
     remember_principals(iam_evaluator)
@@ -59,6 +65,7 @@ def apply(log_dir: Path, stack: str) -> None:
     prepare_processes(lambda_runtime)
     do_not_wait_for_log_lines(lambda_runtime)
     tee_function_output(lambda_runtime, log_dir, stack)
-    take_concurrency_from_parameters(lambda_svc)
+    take_numbers_from_parameters(provisioners)
+    invoke_for_lanes_at_once(lambda_svc)
     poll_queues_without_delay(lambda_svc)
     follow_streams_aside(lambda_svc)

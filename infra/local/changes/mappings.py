@@ -10,23 +10,38 @@ from changes.shape import Mismatch, expect_parameters, named
 STREAM_INTERVAL_SECONDS = 0.02
 
 
-def take_concurrency_from_parameters(lambda_svc) -> None:
-    """A `MaximumConcurrency` or `BatchSize` from a template parameter is text, and the comparison with it ends the
-    poller of all queues. And the emulator invokes a function for one batch of a FIFO queue at a time, because its batches
-    may span message groups. A batch of one message spans none: such mappings have the concurrency that they ask for."""
+def take_numbers_from_parameters(provisioners) -> None:
+    """A `MaximumConcurrency` or `BatchSize` from a template parameter is text. The comparison with it ends the poller of all
+    queues, and no SDK can read a list of mappings with it."""
+    handlers = named(provisioners, "_RESOURCE_HANDLERS")["AWS::Lambda::EventSourceMapping"]
+    create, update = handlers["create"], handlers["update"]
+    expect_parameters(create, ["logical_id", "props", "stack_name"])
+    expect_parameters(update, ["physical_id", "old_props", "new_props", "stack_name"])
+
+    def with_numbers(properties: dict) -> dict:
+        scaling = {name: int(value) for name, value in (properties.get("ScalingConfig") or {}).items()}
+        batch = {"BatchSize": int(properties["BatchSize"])} if "BatchSize" in properties else {}
+        return properties | batch | ({"ScalingConfig": scaling} if scaling else {})
+
+    def create_with_numbers(logical_id, props, stack_name):
+        return create(logical_id, with_numbers(props), stack_name)
+
+    def update_with_numbers(physical_id, old_props, new_props, stack_name):
+        return update(physical_id, old_props, with_numbers(new_props), stack_name)
+
+    handlers.update(create=create_with_numbers, update=update_with_numbers)
+
+
+def invoke_for_lanes_at_once(lambda_svc) -> None:
+    """The emulator invokes a function for one batch of a FIFO queue at a time, because its batches may span message groups.
+    A batch of one message spans none: such mappings have the concurrency that they ask for."""
     limit = named(lambda_svc, "_sqs_esm_concurrency")
     expect_parameters(limit, ["esm", "func_rec", "config", "queue"])
 
-    def limit_as_number(esm, func_rec, config, queue=None):
-        scaling = esm.get("ScalingConfig") or {}
-        if isinstance(scaling.get("MaximumConcurrency"), str):
-            scaling["MaximumConcurrency"] = int(scaling["MaximumConcurrency"])
-        if isinstance(esm.get("BatchSize"), str):
-            esm["BatchSize"] = int(esm["BatchSize"])
-        spans_no_groups = esm.get("BatchSize") == 1
-        return limit(esm, func_rec, config, None if spans_no_groups else queue)
+    def limit_by_groups(esm, func_rec, config, queue=None):
+        return limit(esm, func_rec, config, None if esm.get("BatchSize") == 1 else queue)
 
-    lambda_svc._sqs_esm_concurrency = limit_as_number
+    lambda_svc._sqs_esm_concurrency = limit_by_groups
 
 
 def poll_queues_without_delay(lambda_svc) -> None:

@@ -56,6 +56,8 @@ pub struct LocalStack {
     eventbridge: aws_sdk_eventbridge::Client,
     http: Client,
     api_url: String,
+    /// True if the stack is of this version.
+    is_present: bool,
     gateway_url: OnceCell<String>,
 }
 
@@ -116,6 +118,7 @@ impl LocalStack {
             eventbridge,
             http: http_client(),
             api_url,
+            is_present: options.template == StackOptions::for_workspace(workspace()).template,
             gateway_url: OnceCell::new(),
         }
     }
@@ -152,7 +155,8 @@ impl LocalStack {
 
     pub fn call(&self, method: Method, path: &str) -> ApiRequest {
         let url = format!("{}{path}", self.api_url());
-        ApiRequest::new(self.http.request(method.clone(), url), method, path)
+        let request = ApiRequest::new(self.http.request(method.clone(), url), method, path);
+        if self.is_present { request } else { request.of_another_version() }
     }
 
     /// Where the API is: the stack's HTTP API, or the gateway of a stack that has none.

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::process::Command;
 
 use aws_sdk_lambda::primitives::Blob;
+use aws_sdk_lambda::types::FunctionConfiguration;
 
 use super::LocalStack;
 
@@ -25,6 +26,14 @@ impl LocalStack {
     pub async fn role_of(&self, function: &str) -> String {
         let arn = self.role_arn_of(function).await;
         arn.rsplit('/').next().unwrap_or_default().to_owned()
+    }
+
+    /// The digest of the package of each function.
+    pub async fn packages(&self) -> BTreeMap<String, String> {
+        let functions =
+            self.lambda.list_functions().into_paginator().items().send().collect::<Result<Vec<_>, _>>().await;
+        let digest = |function: FunctionConfiguration| Some((function.function_name?, function.code_sha256?));
+        functions.expect("the functions").into_iter().filter_map(digest).collect()
     }
 
     /// The processes of a function, as they are now.

@@ -8,7 +8,8 @@ use serde_json::{Value, json};
 use crate::redrives::file_with_bad_rows;
 use crate::stack::on_the_stack;
 
-async fn audit(stack: &LocalStack, job: &str) -> Value {
+/// The audit of a job.
+pub async fn audit(stack: &LocalStack, job: &str) -> Value {
     let (status, proof) = answer(stack.get(&format!("/api/jobs/{job}/audit"))).await;
     assert_eq!(status, StatusCode::OK, "{proof}");
     proof

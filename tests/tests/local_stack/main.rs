@@ -35,5 +35,6 @@ mod stack;
 mod stops;
 mod targets;
 mod tenants;
+mod upgrade;
 mod uploads;
 mod watching;

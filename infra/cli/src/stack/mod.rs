@@ -173,7 +173,7 @@ impl Stack {
         let lock_path = options.state_dir.join("up.lock");
         let lock = FileLock::take(&lock_path, options.progress, "starts or updates the local stack").await;
         let _lock = lock.map_err(|source| StackError::State { path: lock_path, source })?;
-        let template = options.template()?;
+        let template = Template::load(&options.template)?;
         deploy::check_parameters(&template, &options.template_parameters()?)?;
         let functions = template.functions()?.into_iter().map(|function| function.package).collect();
         let (to_build, given) = options.to_build(functions)?;

@@ -11,13 +11,14 @@ use serde_json::{Value, json};
 use super::{StackError, launcher, target_dir};
 use crate::package::{Architecture, Binary};
 use crate::progress::Progress;
-use crate::template::{Template, TemplateError};
 
 /// Options of the embedded local stack.
 #[derive(Debug, Clone)]
 pub struct StackOptions {
     /// The workspace root: the folder that holds `template.yaml`.
     pub workspace: PathBuf,
+    /// The template to deploy; that of the workspace by default. For tests with another version.
+    pub template: PathBuf,
     /// Folder for logs and `stack.json`; `target/rowmill` by default. Two stacks need two folders.
     pub state_dir: PathBuf,
     /// Builds the functions with cargo's `release` profile instead of `dev`.
@@ -74,6 +75,7 @@ impl StackOptions {
     pub fn for_workspace(workspace: &Path) -> Self {
         Self {
             workspace: workspace.to_owned(),
+            template: workspace.join("template.yaml"),
             state_dir: target_dir(workspace),
             release: false,
             parameters: Vec::new(),
@@ -81,10 +83,6 @@ impl StackOptions {
             binaries: BTreeMap::new(),
             functions_endpoint: None,
         }
-    }
-
-    pub(super) fn template(&self) -> Result<Template, TemplateError> {
-        Template::load(&self.workspace.join("template.yaml"))
     }
 
     /// The template's parameters: this machine's architecture, few workers for its cores, and the given ones.
