@@ -7,7 +7,7 @@ use rowmill_settings::declaration::{Advice, Errors, Function, Stream};
 use serde::Serialize;
 
 use crate::functions::{self, stem};
-use crate::resources::{self, QueueResource};
+use crate::resources::{self, QueueResource, name_of};
 
 const HOUR_SECONDS: u32 = 60 * 60;
 
@@ -251,7 +251,7 @@ fn of_table(stem: &'static str) -> Vec<Alarm> {
                  slower."
             ),
             means: format!("DynamoDB throttled {calls} for 15 minutes"),
-            ..on("AWS/DynamoDB", metric, ("TableName", format!("!Ref {stem}Table")), advice)
+            ..on("AWS/DynamoDB", metric, ("TableName", name_of(&format!("{stem}Table"))), advice)
         }
     };
     vec![of("Write", "WriteThrottleEvents"), of("Read", "ReadThrottleEvents")]

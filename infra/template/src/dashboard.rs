@@ -19,6 +19,9 @@ pub struct Widget {
     metrics: Vec<String>,
 }
 
+/// Tables by their ids. `DashboardBody` says what their names are.
+pub const TABLES: [&str; 5] = ["JobsTable", "AdmissionTable", "UploadsTable", "RecordsTable", "ConnectionsTable"];
+
 pub fn widgets() -> Vec<Widget> {
     let of_queues = |metric: &str, queues: Vec<QueueResource>| {
         queues.iter().map(|queue| line("AWS/SQS", metric, "QueueName", &format!("{}.QueueName", queue.id))).collect()
@@ -28,8 +31,7 @@ pub fn widgets() -> Vec<Widget> {
         let functions = functions::all().into_iter().filter(|function| !functions::needs_api(function));
         functions.map(|f| line("AWS/Lambda", metric, "FunctionName", &format!("{}Function", stem(f.name)))).collect()
     };
-    let tables = ["JobsTable", "AdmissionTable", "UploadsTable", "RecordsTable", "ConnectionsTable"];
-    let of_tables = tables.map(|table| line("AWS/DynamoDB", "WriteThrottleEvents", "TableName", table)).to_vec();
+    let of_tables = TABLES.map(|table| line("AWS/DynamoDB", "WriteThrottleEvents", "TableName", table)).to_vec();
     let dead_letters = of_queues("ApproximateNumberOfMessagesVisible", resources::dead_letter_queues());
     let widgets: [(_, _, _, Vec<String>); 15] = [
         ("Oldest message of each queue, seconds", 60, "Maximum", queues("ApproximateAgeOfOldestMessage")),

@@ -7,7 +7,7 @@ use rowmill_settings::declaration::{Figure, Function, Stream, Trigger, Use};
 use rowmill_settings::{LIVE_URL, Resource, Setting, WEBHOOK_SECRET};
 use serde::Serialize;
 
-use crate::resources::dead_letters_of;
+use crate::resources::{arn_of, dead_letters_of, name_of, stream_of};
 
 /// All functions, in the order of the flow.
 pub fn all() -> Vec<&'static Function> {
@@ -177,7 +177,7 @@ fn value(resource: Resource, has_api: bool) -> String {
         // Empty where there is no WebSocket API.
         LIVE_URL => format!("!If [HasHttpApi, {LIVE}, \"\"]"),
         WEBHOOK_SECRET => "!If [MakesWebhookSecret, !GetAtt WebhookSecret.Id, !Ref WebhookSecretArn]".to_owned(),
-        other => format!("!Ref {}", other.id),
+        other => name_of(other.id),
     }
 }
 
@@ -197,8 +197,8 @@ pub fn statements(function: &'static Function) -> Vec<Statement> {
 /// Resources of a statement, each as YAML and as documents name it.
 type On = Vec<(String, String)>;
 
-fn whole(id: &str) -> (String, String) {
-    (format!("!GetAtt {id}.Arn"), id.to_owned())
+fn part(id: &str, part: &str) -> (String, String) {
+    (arn_of(id, part), format!("{id}{part}"))
 }
 
 impl Statement {
@@ -209,17 +209,17 @@ impl Statement {
 }
 
 fn of_right(right: &'static Use) -> Statement {
-    let part = |part: &&str| match right.resources[0] {
+    let named = |of: &&str| match right.resources[0] {
         LIVE_URL => (
-            format!("!Sub arn:${{AWS::Partition}}:execute-api:${{AWS::Region}}:${{AWS::AccountId}}:${{LiveApi}}{part}"),
-            format!("LiveApi{part}"),
+            format!("!Sub arn:${{AWS::Partition}}:execute-api:${{AWS::Region}}:${{AWS::AccountId}}:${{LiveApi}}{of}"),
+            format!("LiveApi{of}"),
         ),
-        resource => (format!("!Sub ${{{}.Arn}}{part}", resource.id), format!("{}{part}", resource.id)),
+        resource => part(resource.id, of),
     };
     let value = right.value.map(|(yaml, name)| (yaml.to_owned(), name.to_owned()));
     let on = match right.parts {
-        [] => right.resources.iter().map(|resource| whole(resource.id)).chain(value).collect(),
-        parts => parts.iter().map(part).collect(),
+        [] => right.resources.iter().map(|resource| part(resource.id, "")).chain(value).collect(),
+        parts => parts.iter().map(named).collect(),
     };
     let Use { why, condition, unseen, .. } = *right;
     Statement { why, condition, unseen, ..Statement::of(right.sid, right.actions, on) }
@@ -231,7 +231,7 @@ fn of_triggers(function: &Function) -> Vec<Statement> {
     let mut statements = Vec::new();
     let queues: On = (function.triggers.iter())
         .flat_map(|trigger| mappings_of(function, trigger))
-        .map(|mapping| whole(&mapping.queue))
+        .map(|mapping| part(&mapping.queue, ""))
         .collect();
     if !queues.is_empty() {
         let polls = "the event source mapping polls the queue in the function's role";
@@ -239,13 +239,12 @@ fn of_triggers(function: &Function) -> Vec<Statement> {
     }
     for stream in function.streams() {
         let (table, reads) = (stream.table.id, "the event source mapping reads the stream in the function's role");
-        let arn = vec![(format!("!GetAtt {table}.StreamArn"), table.to_owned())];
+        let arn = vec![(stream_of(table), table.to_owned())];
         statements.push(statement("Receive", READ_STREAM, arn, reads));
-        let streams = vec![(format!("!Sub ${{{table}.Arn}}/stream/*"), format!("{table}/stream/*"))];
-        statements.push(statement("FindStream", &["dynamodb:ListStreams"], streams, "the same"));
+        statements.push(statement("FindStream", &["dynamodb:ListStreams"], vec![part(table, "/stream/*")], "the same"));
         if let Some(queue) = stream.given_up {
             let gives_up = "the event source mapping gives up a batch of stream records";
-            statements.push(statement("GiveUp", &["sqs:SendMessage"], vec![whole(queue.id)], gives_up));
+            statements.push(statement("GiveUp", &["sqs:SendMessage"], vec![part(queue.id, "")], gives_up));
         }
     }
     statements
@@ -304,7 +303,7 @@ pub struct StreamMapping {
     name: &'static str,
     function: String,
     needs_api: bool,
-    table: &'static str,
+    arn: String,
     note: &'static str,
     from: &'static str,
     batch: u32,
@@ -321,7 +320,7 @@ pub fn streams() -> Vec<StreamMapping> {
             name: stream.name,
             function: format!("{}Function", stem(function.name)),
             needs_api: needs_api(function),
-            table: stream.table.id,
+            arn: stream_of(stream.table.id),
             note: stream.note,
             from: stream.from,
             batch: stream.batch,

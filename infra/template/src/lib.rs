@@ -48,6 +48,9 @@ fn template() -> String {
     environment.set_keep_trailing_newline(true);
     environment.set_undefined_behavior(UndefinedBehavior::Strict);
     environment.add_filter("comment", |text: &str, indent: usize| comment(text, indent));
+    environment.add_filter("name", |id: &str| resources::name_of(id));
+    environment.add_filter("arn", |id: &str| resources::arn_of(id, ""));
+    environment.add_filter("objects", |id: &str| resources::arn_of(id, "/*"));
     // JSON strings are YAML.
     environment.add_filter("yaml", |text: &str| serde_json::Value::from(text).to_string());
     let context = context! {
@@ -59,6 +62,7 @@ fn template() -> String {
         streams => functions::streams(),
         alarms => alarms::all(),
         widgets => dashboard::widgets(),
+        tables => dashboard::TABLES,
         routes => api::routes(),
         apis => api::functions(),
         live_routes => api::live_routes(),

@@ -1,10 +1,47 @@
 //! The queues, and their dead-letter queues.
 
 use rowmill_settings::declaration::{Figure, Trigger};
-use rowmill_settings::{ANNOUNCEMENTS_GIVEN_UP, QUEUES, Queue};
+use rowmill_settings::{ANNOUNCEMENTS_GIVEN_UP, CONNECTIONS_TABLE, QUEUES, Queue};
 use serde::Serialize;
 
 use crate::functions;
+
+/// Of a table or bucket that may be attached: the condition that the stack makes it; else its name and its ARN, both as texts
+/// of `!Sub`. None of all other resources.
+fn attached(id: &str) -> Option<(&'static str, String, String)> {
+    const BUCKET: &str = "${AttachedBucket}";
+    match id.strip_suffix("Table").filter(|_| id != CONNECTIONS_TABLE.id) {
+        Some(stem) => {
+            let name = format!("${{AttachedTables}}-{}", stem.to_lowercase());
+            let arn = format!("arn:${{AWS::Partition}}:dynamodb:${{AWS::Region}}:${{AWS::AccountId}}:table/{name}");
+            Some(("MakesTables", name, arn))
+        }
+        None => (id == "Bucket")
+            .then(|| ("MakesBucket", BUCKET.to_owned(), format!("arn:${{AWS::Partition}}:s3:::{BUCKET}"))),
+    }
+}
+
+/// The name of a resource.
+pub fn name_of(id: &str) -> String {
+    match attached(id) {
+        Some((makes, name, _)) => format!("!If [{makes}, !Ref {id}, !Sub \"{name}\"]"),
+        None => format!("!Ref {id}"),
+    }
+}
+
+/// The ARN of a resource, or of a part of it: an index of a table, objects of the bucket.
+pub fn arn_of(id: &str, part: &str) -> String {
+    let own = if part.is_empty() { format!("!GetAtt {id}.Arn") } else { format!("!Sub \"${{{id}.Arn}}{part}\"") };
+    match attached(id) {
+        Some((makes, _, arn)) => format!("!If [{makes}, {own}, !Sub \"{arn}{part}\"]"),
+        None => own,
+    }
+}
+
+/// The ARN of the stream of a table.
+pub fn stream_of(table: &str) -> String {
+    format!("!If [MakesTables, !GetAtt {table}.StreamArn, !Ref AttachedStreamArn]")
+}
 
 /// A queue, or a dead-letter queue.
 #[derive(Serialize)]

@@ -1,6 +1,7 @@
 //! The local stack as a test uses it: the API over HTTP, and the emulated tables, queues and processes beneath it.
 
 mod api;
+mod backup;
 mod bucket;
 mod command;
 mod counters;

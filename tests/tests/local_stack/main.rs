@@ -27,6 +27,7 @@ mod priorities;
 mod problems;
 mod quotas;
 mod redrives;
+mod restore;
 mod results;
 mod rotation;
 mod schemathesis;

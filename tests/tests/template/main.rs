@@ -35,8 +35,9 @@ fn properties<'a>(template: &'a Template, logical_id: &str) -> &'a Value {
     &template.document()["Resources"][logical_id]["Properties"]
 }
 
-/// The name in `{"Ref": name}` or `{"Fn::GetAtt": [name, …]}`.
+/// The name in `{"Ref": name}` or `{"Fn::GetAtt": [name, …]}`: of two of them, that of the stack's own resource.
 fn target(value: &Value) -> &str {
+    let value = value.get("Fn::If").map_or(value, |branches| &branches[1]);
     value["Ref"].as_str().or_else(|| value["Fn::GetAtt"][0].as_str()).unwrap_or_else(|| panic!("{value} names nothing"))
 }
 

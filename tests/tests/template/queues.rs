@@ -73,7 +73,8 @@ fn the_default_deadline_is_more_than_twice_the_time_of_all_deliveries() {
 fn workers_and_batches_are_within_what_lambda_takes() {
     let template = template();
     for (queue, function, source) in event_sources(&template) {
-        let cap = &source["ScalingConfig"]["MaximumConcurrency"];
+        let scaling = &source["ScalingConfig"];
+        let cap = &scaling.get("Fn::If").map_or(scaling, |branches| &branches[2])["MaximumConcurrency"];
         let least = cap.as_u64().unwrap_or_else(|| {
             template.document()["Parameters"][target(cap)]["MinValue"].as_u64().expect("a least number of workers")
         });
@@ -82,6 +83,36 @@ fn workers_and_batches_are_within_what_lambda_takes() {
         assert!(batch <= 10, "{queue}");
         assert_eq!(properties(&template, function)["ReservedConcurrentExecutions"], Value::Null, "{function}");
     }
+}
+
+/// Lambda takes one of the two.
+#[test]
+fn queues_of_chunks_have_pollers_or_a_maximum_concurrency() {
+    let template = template();
+    let (no_value, polled) = (json!({ "Ref": "AWS::NoValue" }), ["ItemsQueue", "ItemsHighQueue"]);
+    for (queue, _, source) in event_sources(&template) {
+        let (scaling, pollers) = (&source["ScalingConfig"], &source["ProvisionedPollerConfig"]);
+        if !polled.contains(&queue) {
+            assert!(
+                scaling["MaximumConcurrency"].is_u64() || scaling["MaximumConcurrency"]["Ref"].is_string(),
+                "{queue}"
+            );
+            assert_eq!(*pollers, Value::Null, "{queue}");
+            continue;
+        }
+        let concurrency = json!({ "MaximumConcurrency": { "Ref": "ItemsMaximumConcurrency" } });
+        assert_eq!(*scaling, json!({ "Fn::If": ["HasItemsPollers", {}, concurrency] }), "{queue}");
+        let bounds = json!({
+            "MinimumPollers": { "Ref": "ItemsMinimumPollers" }, "MaximumPollers": { "Ref": "ItemsMaximumPollers" }
+        });
+        assert_eq!(*pollers, json!({ "Fn::If": ["HasItemsPollers", bounds, no_value] }), "{queue}");
+    }
+    let document = template.document();
+    let is_off = json!({ "Fn::Equals": [{ "Ref": "ItemsMinimumPollers" }, ""] });
+    assert_eq!(document["Conditions"]["HasItemsPollers"], json!({ "Fn::Not": [is_off] }));
+    let most = &document["Parameters"]["ItemsMaximumPollers"];
+    assert_eq!((&most["MinValue"], &most["MaxValue"]), (&json!(2), &json!(2000)));
+    assert_eq!(document["Parameters"]["ItemsMinimumPollers"]["Default"], "", "off by default");
 }
 
 /// Chunks of low priority wait by design.

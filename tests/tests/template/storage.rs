@@ -50,6 +50,50 @@ fn the_bucket_is_private_encrypted_and_refuses_plain_http() {
     let statement = &policy["PolicyDocument"]["Statement"][0];
     assert_eq!((&statement["Effect"], &statement["Principal"]), (&json!("Deny"), &json!("*")));
     assert_eq!(statement["Condition"], json!({ "Bool": { "aws:SecureTransport": "false" } }));
-    let whole_bucket = json!([{ "Fn::GetAtt": ["Bucket", "Arn"] }, { "Fn::Sub": "${Bucket.Arn}/*" }]);
-    assert_eq!(statement["Resource"], whole_bucket);
+    let own = [json!({ "Fn::GetAtt": ["Bucket", "Arn"] }), json!({ "Fn::Sub": "${Bucket.Arn}/*" })];
+    let attached =
+        ["", "/*"].map(|part| json!({ "Fn::Sub": format!("arn:${{AWS::Partition}}:s3:::${{AttachedBucket}}{part}") }));
+    let either = |(own, attached)| json!({ "Fn::If": ["MakesBucket", own, attached] });
+    assert_eq!(statement["Resource"], own.into_iter().zip(attached).map(either).collect::<Value>());
+}
+
+/// A reference to what the stack does not make has no value.
+#[test]
+fn a_stack_with_attached_tables_and_bucket_makes_none_and_refers_to_none() {
+    let template = template();
+    for (id, makes) in [
+        ("JobsTable", "MakesTables"),
+        ("UploadsTable", "MakesTables"),
+        ("AdmissionTable", "MakesTables"),
+        ("RecordsTable", "MakesTables"),
+        ("Bucket", "MakesBucket"),
+    ] {
+        assert_eq!(template.document()["Resources"][id]["Condition"], makes);
+        let mut references = 0;
+        for part in ["Resources", "Outputs"] {
+            references += conditional_references(&template.document()[part], id, makes);
+        }
+        assert!(references > 3, "{references} references to {id}");
+    }
+}
+
+/// Number of references to a resource, all of which must be in the first branch of this condition.
+fn conditional_references(part: &Value, id: &str, makes: &str) -> usize {
+    let all = |parts: &mut dyn Iterator<Item = &Value>| parts.map(|part| conditional_references(part, id, makes)).sum();
+    match part {
+        Value::Object(fields) if fields.get("Fn::If").is_some_and(|branches| branches[0] == makes) => {
+            assert_eq!(conditional_references(&fields["Fn::If"][2], id, makes), 0);
+            1
+        }
+        Value::Object(fields) => {
+            let text = fields.get("Fn::Sub").map(|sub| sub.as_str().unwrap_or_default()).unwrap_or_default();
+            let refers = fields.get("Ref").is_some_and(|name| name == id)
+                || fields.get("Fn::GetAtt").is_some_and(|path| path[0] == id)
+                || [format!("${{{id}}}"), format!("${{{id}.")].iter().any(|name| text.contains(name));
+            assert!(!refers, "{part} is not behind {makes}");
+            all(&mut fields.values())
+        }
+        Value::Array(parts) => all(&mut parts.iter()),
+        _ => 0,
+    }
 }

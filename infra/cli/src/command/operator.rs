@@ -1,5 +1,5 @@
-//! Cancelling as an operator of a stack: the functions are invoked with the operator's credentials, for the owner of
-//! the job.
+//! Jobs as an operator of a stack sees them: the functions are invoked with the operator's credentials, for the owner of
+//! a job.
 
 use rowmill_api::problem::ProblemCode;
 use rowmill_core::model::ids::{JobGuid, Owner};
@@ -54,7 +54,22 @@ impl Operator {
         Ok(cancelled)
     }
 
-    fn api(&self, owner: &Owner) -> ApiClient {
+    /// All jobs with their owners. Reads the whole index, which has no other rows.
+    pub async fn jobs(&self) -> Result<Vec<(Owner, JobGuid)>, CommandError> {
+        let request = self.dynamodb.scan().table_name(&self.jobs_table).index_name("owner-index");
+        let mut rows = request.into_paginator().items().send();
+        let mut jobs = Vec::new();
+        while let Some(row) = rows.next().await {
+            let row = row.map_err(failed("list the jobs"))?;
+            let text = |name: &str| row.get(name).and_then(|value| value.as_s().ok());
+            let job = text("jobId").and_then(|job| job.parse().ok());
+            jobs.extend(text("owner").cloned().map(Owner).zip(job));
+        }
+        Ok(jobs)
+    }
+
+    /// The API as this owner sees it, without limits.
+    pub fn api(&self, owner: &Owner) -> ApiClient {
         ApiClient::invoking(self.gateway.as_operator(owner))
     }
 }

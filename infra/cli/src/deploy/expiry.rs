@@ -1,5 +1,6 @@
 //! Enables the time to live of table rows, which an emulator's CloudFormation ignores.
 
+use aws_sdk_cloudformation::error::ProvideErrorMetadata;
 use aws_sdk_dynamodb::types::{TimeToLiveSpecification, TimeToLiveStatus};
 
 use crate::aws::{Aws, CallFailed, failed};
@@ -13,8 +14,12 @@ pub(super) async fn enable(aws: &Aws, stack_name: &str, template: &Template) -> 
             continue;
         };
         let resource = aws.cloudformation.describe_stack_resource();
-        let resource = resource.stack_name(stack_name).logical_resource_id(logical_id).send().await;
-        let resource = resource.map_err(failed(format!("find the table {logical_id}")))?;
+        let resource = match resource.stack_name(stack_name).logical_resource_id(logical_id).send().await {
+            Ok(resource) => resource,
+            // The stack has attached tables, and did not make this one.
+            Err(error) if table["Condition"].is_string() && error.code() == Some("ValidationError") => continue,
+            Err(error) => return Err(failed(format!("find the table {logical_id}"))(error)),
+        };
         let name = resource.stack_resource_detail().and_then(|detail| detail.physical_resource_id());
         enable_on(aws, name.unwrap_or_default(), attribute).await?;
     }

@@ -4,6 +4,7 @@
 //! that an emulator's CloudFormation ignores.
 
 mod artifacts;
+mod attached;
 mod change_set;
 mod expiry;
 mod preflight;
@@ -93,6 +94,9 @@ pub enum DeployError {
     RouteLimits(#[from] RouteLimitsError),
     #[error(transparent)]
     Times(#[from] TooShort),
+    /// An attached table cannot serve the stack. Nothing was changed.
+    #[error("the table {table} cannot be attached: {reason}")]
+    Attached { table: String, reason: &'static str },
     #[error(transparent)]
     TooManyTags(#[from] TooManyTags),
     #[error(transparent)]
@@ -130,8 +134,9 @@ pub enum DeployError {
 ///
 /// See [`DeployError`]. After `Failed` everything is rolled back; after `TooSlow` the change goes on.
 pub async fn deploy(aws: &Aws, deployment: Deployment<'_>, progress: Progress) -> Result<Deployed, DeployError> {
-    let Deployment { stack_name, mut template, packages, parameters, stack_args, artifacts_bucket } = deployment;
+    let Deployment { stack_name, mut template, packages, mut parameters, stack_args, artifacts_bucket } = deployment;
     check_parameters(&template, &parameters)?;
+    attached::add_stream(aws, &mut parameters).await?;
     let bucket = artifacts::bucket(aws, artifacts_bucket).await?;
     let keys = artifacts::upload_packages(aws, &bucket, packages, progress).await?;
     for function in template.functions()? {

@@ -1,5 +1,7 @@
 //! Checks before a build: what would roll the stack back after minutes, and what may surprise.
 
+use serde_json::Value;
+
 use super::change_set::{kept, values};
 use super::{DeployError, Values};
 use crate::aws::{Aws, failed, sdk_config};
@@ -8,6 +10,9 @@ use crate::template::Template;
 
 /// Longest name of a Lambda function.
 const FUNCTION_NAME_MAX: usize = 64;
+
+/// Most executions of a poller in provisioned mode.
+const POLLER_EXECUTIONS: i64 = 10;
 
 /// The bounds of a suggested reservation: fewer executions would throttle good callers, and no API needs more.
 const SUGGESTED_MIN: i64 = 10;
@@ -80,9 +85,18 @@ fn check_name(name: &str, template: &Template) -> Result<(), DeployError> {
 
 /// Executions that the event source mappings may use at once.
 fn workers(template: &Template, values: &Values) -> i64 {
+    let figure = |of: &Value| of.as_i64().or_else(|| values.get(of["Ref"].as_str()?)?.parse().ok());
+    let has_pollers = values.get("ItemsMinimumPollers").is_some_and(|pollers| !pollers.is_empty());
+    let bound = |mapping: &Value| {
+        let (scaling, pollers) = (&mapping["ScalingConfig"], &mapping["ProvisionedPollerConfig"]["Fn::If"][1]);
+        match scaling.get("Fn::If") {
+            Some(_) if has_pollers => figure(&pollers["MaximumPollers"]).map(|pollers| pollers * POLLER_EXECUTIONS),
+            Some(branches) => figure(&branches[2]["MaximumConcurrency"]),
+            None => figure(&scaling["MaximumConcurrency"]),
+        }
+    };
     let mappings = template.resources_of("AWS::Lambda::EventSourceMapping");
-    let bounds = mappings.map(|(_, mapping)| &mapping["Properties"]["ScalingConfig"]["MaximumConcurrency"]);
-    bounds.filter_map(|bound| bound.as_i64().or_else(|| values.get(bound["Ref"].as_str()?)?.parse().ok())).sum()
+    mappings.filter_map(|(_, mapping)| bound(&mapping["Properties"])).sum()
 }
 
 /// Executions that the functions behind the HTTP API reserve together.
@@ -124,7 +138,7 @@ mod tests {
 
     fn template() -> Template {
         Template::parse(
-            "Parameters: {Items: {Default: 50}, ApiReservedConcurrency: {Default: \"\"}, Chunk: {Default: 500}}\n\
+            "Parameters: {Items: {Default: 50}, Pollers: {Default: 4}, ItemsMinimumPollers: {Default: \"\"}, ApiReservedConcurrency: {Default: \"\"}, Chunk: {Default: 500}}\n\
              Resources:\n  \
              F: {Type: AWS::Serverless::Function, Metadata: {BuildProperties: {Binary: split-job}}, \
              Properties: {ReservedConcurrentExecutions: 1}}\n  \
@@ -132,6 +146,9 @@ mod tests {
              M: {Type: AWS::Lambda::EventSourceMapping, \
              Properties: {ScalingConfig: {MaximumConcurrency: !Ref Items}}}\n  \
              N: {Type: AWS::Lambda::EventSourceMapping, Properties: {ScalingConfig: {MaximumConcurrency: 2}}}\n  \
+             P: {Type: AWS::Lambda::EventSourceMapping, Properties: {\
+             ScalingConfig: !If [HasItemsPollers, {}, {MaximumConcurrency: !Ref Items}], \
+             ProvisionedPollerConfig: !If [HasItemsPollers, {MaximumPollers: !Ref Pollers}, !Ref AWS::NoValue]}}\n  \
              S: {Type: AWS::Lambda::EventSourceMapping, Properties: {}}\n",
         )
         .unwrap()
@@ -148,10 +165,12 @@ mod tests {
     fn the_workers_and_reservations_are_those_that_the_stack_will_have() {
         let (template, nothing) = (template(), Values::new());
         let new = values(&template, &nothing, &nothing);
-        assert_eq!((workers(&template, &new), reserved(&template, &new)), (52, 0));
+        assert_eq!((workers(&template, &new), reserved(&template, &new)), (102, 0));
+        let with_pollers = values(&template, &map([("ItemsMinimumPollers", "2")]), &nothing);
+        assert_eq!(workers(&template, &with_pollers), 92, "ten for each poller");
         let (given, kept) = (map([("Items", "7")]), map([("Items", "9"), ("ApiReservedConcurrency", "20")]));
         let updated = values(&template, &given, &kept);
-        assert_eq!((workers(&template, &updated), reserved(&template, &updated)), (9, 20));
+        assert_eq!((workers(&template, &updated), reserved(&template, &updated)), (16, 20));
     }
 
     #[test]
