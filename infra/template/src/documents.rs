@@ -15,8 +15,9 @@ use crate::functions::{self, Statement};
 /// The documents with their tables as they must be.
 pub fn all(repository: &Path, template: &str) -> io::Result<Vec<(&'static str, String)>> {
     let alarms = |is_early| alarm_table(alarms::all().into_iter().filter(move |alarm| alarm.is_early == is_early));
+    let limits = crate::limits(template).map_err(|error| io::Error::other(format!("limits.md.jinja: {error:#}")))?;
     let tables = [
-        ("docs/limits.md", vec![("parameters", parameter_table(template))]),
+        ("docs/limits.md", vec![("parameters", parameter_table(template)), ("limits", limits)]),
         ("docs/metrics.md", vec![("metrics", metric_table())]),
         (
             "docs/operating.md",
@@ -52,11 +53,28 @@ fn codes<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
     names.into_iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
 }
 
+/// The lines of the parameters in the template.
+fn parameter_lines(template: &str) -> impl Iterator<Item = &str> {
+    template.lines().skip_while(|line| *line != "Parameters:").take_while(|line| *line != "Mappings:")
+}
+
+/// The parameters whose defaults are numbers.
+pub fn defaults(template: &str) -> BTreeMap<String, u64> {
+    let (mut defaults, mut name) = (BTreeMap::new(), "");
+    for line in parameter_lines(template) {
+        if let Some(default) = line.strip_prefix("    Default: ") {
+            defaults.extend(default.trim_matches('"').parse().ok().map(|number| (name.to_owned(), number)));
+        } else if let Some(parameter) = line.strip_prefix("  ").and_then(|line| line.strip_suffix(':')) {
+            name = parameter;
+        }
+    }
+    defaults
+}
+
 /// The parameters by their headings in the template, which are comments: `# -- Files -----`.
 fn parameter_table(template: &str) -> String {
-    let lines = template.lines().skip_while(|line| *line != "Parameters:").take_while(|line| *line != "Mappings:");
     let (mut table, mut name, mut description) = (String::new(), "", "");
-    for line in lines {
+    for line in parameter_lines(template) {
         if let Some(heading) = line.strip_prefix("  # -- ") {
             let heading = heading.trim_end_matches(['-', ' ']);
             write!(table, "\n### {heading}\n\n| parameter | default | description |\n|---|---|---|\n").unwrap();

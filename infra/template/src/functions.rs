@@ -115,11 +115,11 @@ fn describe(function: &'static Function) -> Described {
     }
 }
 
-/// `functions/<flow>/<package>`.
-fn folder(package: &str) -> String {
+/// `functions/<flow>/<package>`, or `functions/shared/<crate>`.
+pub fn folder(package: &str) -> String {
     let workspace = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let flows =
-        ["api", "pipeline", "recovery", "integration", "live"].map(|flow| format!("functions/{flow}/{package}"));
+    let flows = ["shared", "api", "pipeline", "recovery", "integration", "live"]
+        .map(|flow| format!("functions/{flow}/{package}"));
     flows.into_iter().find(|folder| workspace.join(folder).is_dir()).expect("the folder of the package")
 }
 
@@ -261,7 +261,7 @@ pub struct QueueMapping {
     pub queue: String,
     function: String,
     batch: String,
-    workers: String,
+    pub workers: String,
     note: &'static str,
 }
 

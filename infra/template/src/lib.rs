@@ -6,6 +6,7 @@
 
 mod alarms;
 mod api;
+mod constants;
 mod dashboard;
 mod documents;
 mod functions;
@@ -14,7 +15,7 @@ mod resources;
 use std::path::Path;
 use std::{fs, io};
 
-use minijinja::{Environment, UndefinedBehavior, context};
+use minijinja::{Environment, ErrorKind, UndefinedBehavior, context};
 
 pub use documents::{unseen, used};
 pub use functions::{all as functions, statements, stem};
@@ -41,12 +42,45 @@ pub fn write(repository: &Path) -> io::Result<()> {
     Ok(())
 }
 
-fn template() -> String {
+fn environment() -> Environment<'static> {
     let mut environment = Environment::new();
     environment.set_trim_blocks(true);
     environment.set_lstrip_blocks(true);
     environment.set_keep_trailing_newline(true);
     environment.set_undefined_behavior(UndefinedBehavior::Strict);
+    environment
+}
+
+/// The sections of `docs/limits.md` with numbers of the code.
+fn limits(template: &str) -> Result<String, minijinja::Error> {
+    let mut environment = environment();
+    let wrong = |reason: String| minijinja::Error::new(ErrorKind::InvalidOperation, reason);
+    environment.add_function("of", move |file: &str, name: &str| constants::value(file, name).map_err(wrong));
+    let defaults = documents::defaults(template);
+    environment.add_function("default", move |name: &str| {
+        defaults.get(name).copied().ok_or_else(|| wrong(format!("{name} has no number as its default")))
+    });
+    let mappings = functions::queue_mappings();
+    environment.add_function("workers", move |queue: &str| {
+        let mut of_queue = mappings.iter().filter(|mapping| mapping.queue == queue);
+        of_queue
+            .next()
+            .map(|mapping| mapping.workers.clone())
+            .ok_or_else(|| wrong(format!("no function reads {queue}")))
+    });
+    environment.add_function("deliveries", move |stem: &str| {
+        let queue = resources::declared().find(|queue| queue.stem == stem);
+        queue.map(|queue| queue.deliveries.0).ok_or_else(|| wrong(format!("there is no queue {stem}")))
+    });
+    environment.add_filter("count", constants::count);
+    environment.add_filter("bytes", constants::bytes);
+    environment.add_filter("time", constants::time);
+    environment.add_filter("seconds", |seconds: u64| constants::time(seconds * 1000));
+    environment.render_str(include_str!("limits.md.jinja"), ())
+}
+
+fn template() -> String {
+    let mut environment = environment();
     environment.add_filter("comment", |text: &str, indent: usize| comment(text, indent));
     environment.add_filter("name", |id: &str| resources::name_of(id));
     environment.add_filter("arn", |id: &str| resources::arn_of(id, ""));

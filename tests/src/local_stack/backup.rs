@@ -25,11 +25,13 @@ const TABLES: [(&str, &str); 4] =
 /// Rows that `BatchWriteItem` takes.
 const ROWS_AT_ONCE: usize = 25;
 
+type Rows = Vec<HashMap<String, AttributeValue>>;
+
 /// All rows and objects of a stack.
 #[derive(Debug)]
 pub struct Backup {
     /// By the ends of their names.
-    tables: BTreeMap<&'static str, (TableDescription, Vec<HashMap<String, AttributeValue>>)>,
+    tables: BTreeMap<&'static str, (TableDescription, Rows)>,
     objects: BTreeMap<String, Object>,
 }
 
@@ -45,7 +47,7 @@ impl Backup {
     fn is_same(&self, other: &Self) -> bool {
         let mut tables = self.tables.iter().zip(&other.tables);
         let same_rows =
-            |one: &Vec<_>, other: &Vec<_>| one.len() == other.len() && one.iter().all(|row| other.contains(row));
+            |one: &Rows, other: &Rows| one.len() == other.len() && one.iter().all(|row| other.contains(row));
         tables.all(|((_, (_, one)), (_, (_, other)))| same_rows(one, other)) && self.objects == other.objects
     }
 }
