@@ -2,7 +2,10 @@
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
+use std::io::Write;
 use std::net::Ipv4Addr;
+use std::path::Path;
+use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
@@ -10,11 +13,12 @@ use std::time::Duration;
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
+use hyper::header::HeaderValue;
 use hyper::service::service_fn;
 use hyper::{HeaderMap, Request, Response, StatusCode, Uri};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use hyper_util::server::conn::auto;
-use rowmill_core::model::webhook_key::webhook_key;
+use rowmill_core::model::webhook_key::{standard_secret, webhook_key};
 use rowmill_targets::signature::{IDEMPOTENCY_KEY_HEADER, SIGNATURE_HEADER, SignedCall, TIMESTAMP_HEADER};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
@@ -147,6 +151,7 @@ async fn answer(state: Arc<State>, request: Request<Incoming>) -> Result<Respons
         return Ok(whole(StatusCode::UNAUTHORIZED, ""));
     }
     Ok(match path.as_str() {
+        "/standard" if !is_standard(&state, &headers, &body) => whole(StatusCode::UNAUTHORIZED, ""),
         "/one-at-a-time" | "/three-at-a-time" => {
             let _answering = Answering::begin(&state, &path);
             tokio::time::sleep(SLOWLY).await;
@@ -181,9 +186,27 @@ fn is_signed(state: &State, uri: &Uri, headers: &HeaderMap, body: &[u8]) -> bool
         return false;
     };
     let path = uri.path_and_query().map_or("", |path| path.as_str());
-    let expected =
-        SignedCall { timestamp, host, path, idempotency_key, body }.signature(&webhook_key(secret, &job_type));
+    let expected = SignedCall { timestamp, host, path, idempotency_key, webhook_id: "", body }
+        .signature(&webhook_key(secret, &job_type));
     signatures.split(',').any(|signature| signature == expected)
+}
+
+/// True if the Python example of a service takes the call for genuine, by its headers of Standard Webhooks.
+fn is_standard(state: &State, headers: &HeaderMap, body: &[u8]) -> bool {
+    const CHECK: &str = "import json, runpy, sys\n\
+        given = json.load(sys.stdin)\n\
+        given['body'] = given['body'].encode()\n\
+        assert runpy.run_path(sys.argv[1])['is_genuine'](**given)";
+    let secret = standard_secret(&webhook_key(state.secret.get().expect("a signed call"), "standard"));
+    let text = |value: &HeaderValue| value.to_str().unwrap_or_default().to_owned();
+    let headers: BTreeMap<&str, String> = headers.iter().map(|(name, value)| (name.as_str(), text(value))).collect();
+    let body = str::from_utf8(body).expect("JSON");
+    let given = json!({ "secret": secret, "headers": headers, "body": body }).to_string();
+    let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("../infra/examples/standard_webhook.py");
+    let mut python = Command::new("python3");
+    let mut python = python.args(["-c", CHECK]).arg(example).stdin(Stdio::piped()).spawn().expect("python3 is there");
+    python.stdin.take().expect("piped").write_all(given.as_bytes()).expect("it reads");
+    python.wait().expect("it ends").success()
 }
 
 /// Every item does well but those of amount 0.

@@ -8,7 +8,7 @@ use acceptance::local_stack::{LocalStack, until};
 use aws_config::SdkConfig;
 use rowmill::aws::{Target, sdk_config};
 use rowmill_aws::adapters::secrets_manager::{Secret, SecretValues, StoredSecret};
-use rowmill_core::model::webhook_key::webhook_key;
+use rowmill_core::model::webhook_key::{standard_secret, webhook_key};
 use serde_json::{Value, json};
 
 use crate::quotas::operate;
@@ -16,7 +16,7 @@ use crate::results::results;
 use crate::service::SERVICE;
 use crate::stack::on_the_stack;
 
-/// The stack's job types: three functions and seven webhooks, all of which the tests have yet to bring about.
+/// The stack's job types: three functions and eight webhooks, all of which the tests have yet to bring about.
 pub fn config() -> Value {
     let service = SERVICE.get().expect("the service runs");
     let webhook = |path: &str, batch_items: u32| {
@@ -31,6 +31,7 @@ pub fn config() -> Value {
         "fragile": {"invoke": arn("fragile"), "batchItems": 20, "timeoutSeconds": 4},
         "report": {"invoke": arn("report"), "input": "none", "outputs": true},
         "notify": webhook("/well", 100),
+        "standard": slow("/standard"),
         "hanging": webhook("/hang", 100),
         "lying": webhook("/lie", 50),
         "at-times": webhook("/down", 100),
@@ -138,12 +139,24 @@ fn a_webhook_is_called_with_signed_batches() {
 }
 
 #[test]
+fn a_service_that_checks_calls_by_standard_webhooks_accepts_them() {
+    on_the_stack(async |stack| {
+        let file = stack.upload("text/csv", files::plain_csv(600)).await;
+        let (_, ended) = stack.run("standard", &file, json!({})).await;
+        assert_eq!((&ended["outcome"], &ended["itemsSucceeded"]), (&json!("succeeded"), &json!(600)), "{ended}");
+        assert!(SERVICE.get().expect("the service").calls("/standard") >= 3, "250 items a call");
+    });
+}
+
+#[test]
 fn the_stack_makes_a_long_secret_and_no_function_has_it_in_its_environment() {
     on_the_stack(async |stack| {
         let secret = webhook_secret(stack).await;
         assert_eq!((secret.current.0.len(), &secret.previous), (64, &None));
         let key = operate(stack, &["webhook-key", "notify"]).await;
         assert_eq!(key, format!("{}\n", webhook_key(&secret.current.0, "notify")));
+        let standard = operate(stack, &["webhook-key", "notify", "--standard"]).await;
+        assert_eq!(standard, format!("{}\n", standard_secret(key.trim_end())));
         let functions =
             aws_sdk_lambda::Client::new(&sdk_of(stack).await).list_functions().send().await.expect("the functions");
         let of_the_stack = functions.functions().iter().filter(|function| function.environment().is_some());

@@ -1,6 +1,6 @@
-//! Signatures of webhook calls, version 2.
+//! Signatures of webhook calls: version 2 of our own, and that of [Standard Webhooks].
 //!
-//! Each call carries three headers. `Rowmill-Timestamp` is the time in seconds since 1970. `Idempotency-Key` is the
+//! Each call carries three headers of our own. `Rowmill-Timestamp` is the time in seconds since 1970. `Idempotency-Key` is the
 //! same for the same items. `Rowmill-Signature` is `v2=` followed by an HMAC-SHA256 in lowercase hexadecimal digits.
 //! While the secret is rotated, the header has two such signatures with a comma between them: of the current secret and
 //! of the previous one. A call is genuine if one of them fits.
@@ -18,11 +18,21 @@
 //! checks the signature and refuses old timestamps is safe from replay: of calls to another service, to another path,
 //! or under another idempotency key.
 //!
+//! Beside them it carries the three headers of Standard Webhooks, for services that check calls with a library.
+//! `webhook-id` is the SHA-256 of the body: a repeated call has the same one, a call with a corrected row another.
+//! `webhook-timestamp` is the time again. `webhook-signature` is `v1,` and an HMAC-SHA256 in base64 of the id, a period,
+//! the timestamp, a period and the body; during a rotation two of them with a space between. It covers neither host nor
+//! path. Both signatures use the same key. No text is signed for both: one begins with `v2`, the other with 64 digits.
+//!
 //! The key is that of the target ([`webhook_key()`]), so that a service cannot sign calls to other services.
+//!
+//! [Standard Webhooks]: https://github.com/standard-webhooks/standard-webhooks/blob/main/spec/standard-webhooks.md
 
 use std::fmt;
 
-use rowmill_core::model::sha256::sha256_hex;
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use rowmill_core::model::sha256::{hex, sha256_hex};
 use rowmill_core::model::webhook_key::{hmac_sha256, webhook_key};
 
 /// The name of the header with the time of the call.
@@ -31,6 +41,12 @@ pub const TIMESTAMP_HEADER: &str = "rowmill-timestamp";
 pub const SIGNATURE_HEADER: &str = "rowmill-signature";
 
 pub const IDEMPOTENCY_KEY_HEADER: &str = "idempotency-key";
+
+pub const WEBHOOK_ID_HEADER: &str = "webhook-id";
+
+pub const WEBHOOK_TIMESTAMP_HEADER: &str = "webhook-timestamp";
+
+pub const WEBHOOK_SIGNATURE_HEADER: &str = "webhook-signature";
 
 /// The minimum length of a secret, in characters.
 pub const SECRET_MIN_CHARS: usize = 16;
@@ -80,11 +96,16 @@ pub struct SigningKeys {
 impl SigningKeys {
     /// The value of [`SIGNATURE_HEADER`] for this call.
     pub fn sign(&self, call: &SignedCall<'_>) -> String {
-        let current = call.signature(&self.current);
-        match &self.previous {
-            None => current,
-            Some(previous) => format!("{current},{}", call.signature(previous)),
-        }
+        self.each(|key| call.signature(key)).join(",")
+    }
+
+    /// The value of [`WEBHOOK_SIGNATURE_HEADER`] for this call.
+    pub fn sign_standard(&self, call: &SignedCall<'_>) -> String {
+        self.each(|key| call.standard_signature(key)).join(" ")
+    }
+
+    fn each(&self, signature: impl Fn(&str) -> String) -> Vec<String> {
+        [Some(&self.current), self.previous.as_ref()].into_iter().flatten().map(|key| signature(key)).collect()
     }
 }
 
@@ -104,15 +125,24 @@ pub struct SignedCall<'a> {
     /// The path with the query.
     pub path: &'a str,
     pub idempotency_key: &'a str,
+    /// The value of [`WEBHOOK_ID_HEADER`].
+    pub webhook_id: &'a str,
     pub body: &'a [u8],
 }
 
 impl SignedCall<'_> {
     /// The signature under the key of a target: `v2=` and 64 lowercase hexadecimal digits.
     pub fn signature(&self, key: &str) -> String {
-        let Self { timestamp, host, path, idempotency_key, body } = self;
+        let Self { timestamp, host, path, idempotency_key, body, .. } = self;
         let lines = format!("v2\n{timestamp}\nPOST\n{host}\n{path}\n{idempotency_key}\n");
-        format!("v2={}", hmac_sha256(key, &[lines.as_bytes(), body]))
+        format!("v2={}", hex(&hmac_sha256(key, &[lines.as_bytes(), body])))
+    }
+
+    /// The signature of Standard Webhooks under the key of a target: `v1,` and 44 characters of base64.
+    pub fn standard_signature(&self, key: &str) -> String {
+        let Self { timestamp, webhook_id, body, .. } = self;
+        let beginning = format!("{webhook_id}.{timestamp}.");
+        format!("v1,{}", STANDARD.encode(hmac_sha256(key, &[beginning.as_bytes(), body])))
     }
 }
 
@@ -121,6 +151,11 @@ impl SignedCall<'_> {
 pub fn idempotency_key<'a>(identifiers: impl Iterator<Item = &'a str>) -> String {
     let lines: Vec<&str> = identifiers.flat_map(|identifier| [identifier, "\n"]).collect();
     sha256_hex(lines.concat())
+}
+
+/// The id of a call for Standard Webhooks. Unlike the [`idempotency_key`], it tells a corrected row from the row before.
+pub fn webhook_id(body: &[u8]) -> String {
+    sha256_hex(body)
 }
 
 #[cfg(test)]
@@ -141,8 +176,13 @@ mod tests {
         host: "example.com:8443",
         path: "/hook?a=b",
         idempotency_key: "k1",
+        webhook_id: "015abd7f5cc57a2dd94b7590f04ad8084273905ee33ec5cebeae62276a97f862",
         body: br#"{"a":1}"#,
     };
+
+    /// Made with Python: `base64.b64encode(hmac.digest(base64.b64decode(secret[6:]), id + b".1700000000." + body,
+    /// "sha256"))`, where `secret` is that of the test of `standard_secret`.
+    const STANDARD_SIGNED: &str = "v1,7gN4NZaYyzN6+Haa8ZOiBFd2d3vE8uQes6vAQvC/qMQ=";
 
     fn keys(current: &str, previous: Option<&str>) -> SigningKeys {
         WebhookSecrets::new(current, previous).unwrap().keys_of("notify")
@@ -152,6 +192,20 @@ mod tests {
     fn the_signature_is_the_one_that_openssl_computes() {
         assert_eq!(CALL.signature(KEY), SIGNED);
         assert_eq!(keys(SECRET, None).sign(&CALL), SIGNED);
+    }
+
+    #[test]
+    fn the_standard_signature_is_the_one_that_python_computes_and_covers_id_time_and_body() {
+        assert_eq!(keys(SECRET, None).sign_standard(&CALL), STANDARD_SIGNED);
+        let others = [
+            SignedCall { webhook_id: "k2", ..CALL },
+            SignedCall { timestamp: 1_700_000_001, ..CALL },
+            SignedCall { body: br#"{"a":2}"#, ..CALL },
+        ];
+        for other in others {
+            assert_ne!(keys(SECRET, None).sign_standard(&other), STANDARD_SIGNED, "{other:?}");
+        }
+        assert_eq!(webhook_id(CALL.body), CALL.webhook_id, "the one that sha256sum computes");
     }
 
     #[test]
@@ -180,6 +234,8 @@ mod tests {
         let both = keys(new, Some(old)).sign(&CALL);
         assert_eq!(both, format!("{},{SIGNED}", keys(new, None).sign(&CALL)));
         assert_eq!(both.split(',').filter(|signature| *signature == SIGNED).count(), 1, "the old key still fits");
+        let standard = keys(new, Some(old)).sign_standard(&CALL);
+        assert_eq!(standard, format!("{} {STANDARD_SIGNED}", keys(new, None).sign_standard(&CALL)));
     }
 
     #[test]

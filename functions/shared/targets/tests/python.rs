@@ -9,11 +9,12 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use async_trait::async_trait;
 use rowmill_core::job_types::target_type::read_answer;
 use rowmill_core::model::ids::JobGuid;
+use rowmill_core::model::webhook_key::{standard_secret, webhook_key};
 use rowmill_core::ports::processor::{Item, ItemOutcome};
 use rowmill_core::ports::{Target, TargetError, TargetItem, TargetRequest};
 use rowmill_core::text::{Chunk, ChunkMode, Dialect, Format, read_items};
 use rowmill_targets::signature::{SignedCall, WebhookSecrets};
-use serde_json::{Map, json};
+use serde_json::{Map, Value, json};
 
 /// Calls the handler of a Python file as Lambda does.
 const CALL_HANDLER: &str = "import json, runpy, sys\n\
@@ -75,17 +76,36 @@ const CHECK: &str = "import json, runpy, sys\n\
     given['body'] = given['body'].encode()\n\
     print(runpy.run_path(sys.argv[1])['is_genuine'](**given))";
 
+/// The key that the services of the examples have.
+fn key() -> String {
+    webhook_key("the current secret", "notify")
+}
+
 /// True if the Python example takes the call with this signature for genuine.
 fn is_genuine(call: &SignedCall<'_>, signature: &str) -> bool {
-    let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../infra/examples/webhook_signature.py");
     let headers = json!({
         "rowmill-timestamp": call.timestamp.to_string(),
         "rowmill-signature": signature,
         "idempotency-key": call.idempotency_key,
     });
-    let key = rowmill_core::model::webhook_key::webhook_key("the current secret", "notify");
     let body = std::str::from_utf8(call.body).unwrap();
-    let given = json!({ "key": key, "host": call.host, "path": call.path, "headers": headers, "body": body });
+    let given = json!({ "key": key(), "host": call.host, "path": call.path, "headers": headers, "body": body });
+    says_genuine("webhook_signature.py", &given)
+}
+
+/// The same by the headers of Standard Webhooks.
+fn is_standard(call: &SignedCall<'_>, signature: &str) -> bool {
+    let headers = json!({
+        "webhook-id": call.webhook_id,
+        "webhook-timestamp": call.timestamp.to_string(),
+        "webhook-signature": signature,
+    });
+    let body = std::str::from_utf8(call.body).unwrap();
+    says_genuine("standard_webhook.py", &json!({ "secret": standard_secret(&key()), "headers": headers, "body": body }))
+}
+
+fn says_genuine(example: &str, given: &Value) -> bool {
+    let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../infra/examples").join(example);
     let mut python = Command::new("python3")
         .args(["-c", CHECK])
         .arg(example)
@@ -107,6 +127,7 @@ fn the_example_of_a_service_takes_signed_calls_only() {
         host: "example.com",
         path: "/hook?a=b",
         idempotency_key: "k1",
+        webhook_id: "m1",
         body: b"{\"a\":1}",
     };
     let keys = |current, previous| WebhookSecrets::new(current, previous).unwrap().keys_of("notify");
@@ -120,13 +141,25 @@ fn the_example_of_a_service_takes_signed_calls_only() {
     }
     let old = SignedCall { timestamp: now - 3600, ..call };
     assert!(!is_genuine(&old, &keys("the current secret", None).sign(&old)), "it is an hour old");
+
+    let signature = keys("the current secret", None).sign_standard(&call);
+    let rotated = keys("the secret after it", Some("the current secret")).sign_standard(&call);
+    assert!(is_standard(&call, &signature) && is_standard(&call, &rotated));
+    assert!(!is_standard(&call, &keys("a secret of others", None).sign_standard(&call)));
+    for other in [SignedCall { webhook_id: "m2", ..call }, SignedCall { body: b"{}", ..call }] {
+        assert!(!is_standard(&other, &signature), "{other:?}");
+    }
+    assert!(!is_standard(&old, &keys("the current secret", None).sign_standard(&old)), "it is an hour old");
 }
 
 #[test]
 fn the_docs_show_the_check_as_the_example_has_it() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../..");
     let read = |path: &str| std::fs::read_to_string(root.join(path)).unwrap();
-    let (example, docs) = (read("infra/examples/webhook_signature.py"), read("docs/job-types.md"));
-    let check = &example[example.find("    timestamp = ").unwrap()..];
-    assert!(docs.contains(check.trim_end()), "{check}");
+    let docs = read("docs/job-types.md");
+    for example in ["webhook_signature.py", "standard_webhook.py"] {
+        let example = read(&format!("infra/examples/{example}"));
+        let check = &example[example.find("    timestamp = ").unwrap()..];
+        assert!(docs.contains(check.trim_end()), "{check}");
+    }
 }

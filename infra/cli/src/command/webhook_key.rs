@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use rowmill_core::model::webhook_key::webhook_key;
+use rowmill_core::model::webhook_key::{standard_secret, webhook_key};
 use serde_json::Value;
 
 use super::connection::FunctionsArgs;
@@ -20,6 +20,9 @@ pub struct WebhookKeyArgs {
     /// The job type of the webhook
     #[arg(value_name = "TYPE")]
     pub job_type: String,
+    /// Print it as a secret for a library of Standard Webhooks: `whsec_…`
+    #[arg(long)]
+    pub standard: bool,
     #[command(flatten)]
     pub stack: FunctionsArgs,
 }
@@ -33,7 +36,8 @@ pub async fn execute(args: WebhookKeyArgs) -> Result<ExitCode, CommandError> {
     let request = stack.aws.secrets_manager.get_secret_value().secret_id(stack.output(SECRET_OUTPUT)?);
     let secret = request.send().await.map_err(failed("read the secret of the webhooks"))?;
     let secret = secret.secret_string().unwrap_or_default().trim_end_matches('\n');
-    print(&format!("{}\n", webhook_key(secret, &args.job_type)))?;
+    let key = webhook_key(secret, &args.job_type);
+    print(&format!("{}\n", if args.standard { standard_secret(&key) } else { key }))?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -25,7 +25,8 @@ pub use endpoint::{Endpoint, UrlRefused};
 use crate::lookup::{AddressRefused, CheckedLookup, Lookup};
 use crate::retry_after::retry_after;
 use crate::signature::{
-    IDEMPOTENCY_KEY_HEADER, SIGNATURE_HEADER, SignedCall, SigningKeys, TIMESTAMP_HEADER, idempotency_key,
+    IDEMPOTENCY_KEY_HEADER, SIGNATURE_HEADER, SignedCall, SigningKeys, TIMESTAMP_HEADER, WEBHOOK_ID_HEADER,
+    WEBHOOK_SIGNATURE_HEADER, WEBHOOK_TIMESTAMP_HEADER, idempotency_key, webhook_id,
 };
 
 mod endpoint;
@@ -89,8 +90,9 @@ impl WebhookTarget {
 
     async fn answer(&self, body: Bytes, key: &str) -> Result<Vec<u8>, TargetError> {
         let mut endpoint = self.endpoint.clone();
+        let id = webhook_id(&body);
         for _ in 0..=REDIRECTS_MAX {
-            let response = self.send(&endpoint, body.clone(), key).await?;
+            let response = self.send(&endpoint, body.clone(), key, &id).await?;
             match response.status() {
                 status if status.is_success() => return read(response).await,
                 StatusCode::TEMPORARY_REDIRECT | StatusCode::PERMANENT_REDIRECT => {
@@ -104,11 +106,12 @@ impl WebhookTarget {
         Err(TargetError::refused(format!("it redirects more than {REDIRECTS_MAX} times")))
     }
 
-    async fn send(&self, endpoint: &Endpoint, body: Bytes, key: &str) -> Result<Response, TargetError> {
+    async fn send(&self, endpoint: &Endpoint, body: Bytes, key: &str, id: &str) -> Result<Response, TargetError> {
         let timestamp = self.client.clock.now().as_second();
         let (host, path) = (endpoint.host_header(), endpoint.path_and_query());
-        let call = SignedCall { timestamp, host: &host, path: &path, idempotency_key: key, body: &body };
-        let signature = self.keys.sign(&call);
+        let call =
+            SignedCall { timestamp, host: &host, path: &path, idempotency_key: key, webhook_id: id, body: &body };
+        let (signature, standard) = (self.keys.sign(&call), self.keys.sign_standard(&call));
         let request = self
             .client
             .http(endpoint.allows_private())
@@ -117,6 +120,9 @@ impl WebhookTarget {
             .header(TIMESTAMP_HEADER, timestamp)
             .header(SIGNATURE_HEADER, signature)
             .header(IDEMPOTENCY_KEY_HEADER, key)
+            .header(WEBHOOK_ID_HEADER, id)
+            .header(WEBHOOK_TIMESTAMP_HEADER, timestamp)
+            .header(WEBHOOK_SIGNATURE_HEADER, standard)
             .body(body);
         request.send().await.map_err(no_answer)
     }

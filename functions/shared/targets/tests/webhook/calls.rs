@@ -4,13 +4,16 @@ use std::collections::HashSet;
 use std::process::Command;
 use std::sync::Arc;
 
+use rowmill_core::ports::processor::Item;
+use rowmill_core::ports::{Target, TargetItem, TargetRequest};
+use rowmill_core::text::Record;
 use rowmill_targets::lookup::SystemLookup;
 use rowmill_targets::signature::WebhookSecrets;
 use rowmill_targets::webhook::{Endpoint, WebhookTarget};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use crate::server::{Reply, Server};
-use crate::{LONG, SECRET, call, client, expected_signature, job_guid, webhook};
+use crate::{LONG, SECRET, call, client, expected_signature, expected_standard_signature, job_guid, webhook};
 
 #[tokio::test]
 async fn a_call_is_json_with_a_signature_that_the_service_can_check() {
@@ -25,6 +28,8 @@ async fn a_call_is_json_with_a_signature_that_the_service_can_check() {
     assert_eq!(seen.headers["host"], format!("127.0.0.1:{}", server.port));
     assert_eq!(seen.headers["rowmill-signature"], expected_signature(seen));
     assert_eq!(seen.headers["rowmill-timestamp"], "1700000000", "the time of the clock");
+    assert_eq!(seen.headers["webhook-timestamp"], "1700000000");
+    assert_eq!(seen.headers["webhook-signature"], expected_standard_signature(seen));
     assert!(!format!("{seen:?}").contains(SECRET));
 }
 
@@ -38,10 +43,13 @@ async fn during_a_rotation_one_of_two_signatures_is_that_of_the_old_secret() {
     let (new, old) = seen.headers["rowmill-signature"].split_once(',').unwrap();
     assert_eq!(old, expected_signature(seen));
     assert!(new.starts_with("v2=") && new != old, "{new}");
+    let (new, old) = seen.headers["webhook-signature"].split_once(' ').unwrap();
+    assert_eq!(old, expected_standard_signature(seen));
+    assert!(new.starts_with("v1,") && new != old, "{new}");
 }
 
 #[tokio::test]
-async fn a_repeated_call_has_the_same_idempotency_key_and_sends_no_cookie() {
+async fn a_repeated_call_has_the_same_idempotency_key_and_webhook_id_and_sends_no_cookie() {
     let ok = || Reply::http(200, &[("set-cookie", "a=b; Path=/")], r#"{"batchItemFailures": []}"#);
     let server = Server::start(move |_, _| ok()).await;
     let target = webhook(&server.url("/"), LONG);
@@ -49,9 +57,26 @@ async fn a_repeated_call_has_the_same_idempotency_key_and_sends_no_cookie() {
         call(&target).await.unwrap();
     }
     let seen = server.seen();
-    assert_eq!(seen.iter().map(|seen| &seen.headers["idempotency-key"]).collect::<HashSet<_>>().len(), 1);
+    for header in ["idempotency-key", "webhook-id"] {
+        assert_eq!(seen.iter().map(|seen| &seen.headers[header]).collect::<HashSet<_>>().len(), 1, "{header}");
+    }
     assert!(seen.iter().all(|seen| !seen.headers.contains_key("cookie")));
     assert!(seen[0].headers["user-agent"].starts_with("rowmill/"));
+}
+
+#[tokio::test]
+async fn a_row_that_was_corrected_has_the_same_idempotency_key_and_another_webhook_id() {
+    let server = Server::start(|_, _| Reply::ok()).await;
+    let target = webhook(&server.url("/"), LONG);
+    for name in ["Ada", "Ada Lovelace"] {
+        let item = Item { job_guid: job_guid(), row: 7, record: Record::Json(json!({ "name": name })) };
+        let items = vec![TargetItem::from(&item)];
+        let request = TargetRequest { job_guid: job_guid(), job_type: "notify", params: &Map::new(), items };
+        target.call(&request).await.unwrap();
+    }
+    let [before, after] = &server.seen()[..] else { panic!("two calls") };
+    assert_eq!(before.headers["idempotency-key"], after.headers["idempotency-key"]);
+    assert_ne!(before.headers["webhook-id"], after.headers["webhook-id"]);
 }
 
 /// The environment variable with the URL that the child process of the next test calls.

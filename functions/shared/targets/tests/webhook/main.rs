@@ -12,6 +12,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use hmac::{Hmac, KeyInit, Mac};
 use rowmill_core::in_memory::ManualClock;
 use rowmill_core::model::ids::JobGuid;
@@ -43,18 +45,35 @@ fn keys() -> SigningKeys {
 
 /// The signature that the service `notify` expects: computed as the documentation tells it, from what the service sees.
 fn expected_signature(seen: &Seen) -> String {
-    let hmac = |key: &str, text: &[u8]| {
-        let mut mac = Hmac::<Sha256>::new_from_slice(key.as_bytes()).unwrap();
-        mac.update(text);
-        mac.finalize().into_bytes().iter().map(|byte| format!("{byte:02x}")).collect::<String>()
-    };
     let header = |name| seen.headers[name].as_str();
     let mut text =
         ["v2", header("rowmill-timestamp"), "POST", header("host"), &seen.path, header("idempotency-key"), ""]
             .join("\n")
             .into_bytes();
     text.extend_from_slice(&seen.body);
-    format!("v2={}", hmac(&hmac(SECRET, b"rowmill webhook\nnotify"), &text))
+    format!("v2={}", hex(&hmac(&key(), &text)))
+}
+
+/// The same for Standard Webhooks.
+fn expected_standard_signature(seen: &Seen) -> String {
+    let mut text = format!("{}.{}.", seen.headers["webhook-id"], seen.headers["webhook-timestamp"]).into_bytes();
+    text.extend_from_slice(&seen.body);
+    format!("v1,{}", STANDARD.encode(hmac(&key(), &text)))
+}
+
+/// The key of the target `notify`, as a text.
+fn key() -> String {
+    hex(&hmac(SECRET, b"rowmill webhook\nnotify"))
+}
+
+fn hmac(key: &str, text: &[u8]) -> Vec<u8> {
+    let mut mac = Hmac::<Sha256>::new_from_slice(key.as_bytes()).unwrap();
+    mac.update(text);
+    mac.finalize().into_bytes().to_vec()
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 fn clock() -> Arc<dyn Clock> {
