@@ -22,9 +22,9 @@ use rowmill_core::model::spec::Spec;
 use rowmill_core::model::tally::{ChunkAddress, Commit, Tally, Totals};
 use rowmill_core::model::upload::Upload;
 use rowmill_core::ports::{
-    Admissions, Attempts, BreakerMoved, Breakers, Ceilings, CheckpointMoved, Checkpoints, CommitAnswer, Completion,
-    Completions, CreateError, Created, DeadLetters, Due, Full, Idempotency, JobFilter, JobPage, Jobs, MultipartObjects,
-    NewAttempt, NewJob, ObjectHead, Objects, OutstandingError, OutstandingUploads, PortError, Queue, RedriveError,
+    Admissions, Attempts, BreakerMoved, Breakers, CheckpointMoved, Checkpoints, CommitAnswer, Completion, Completions,
+    CreateError, Created, DeadLetters, Due, Idempotency, JobFilter, JobPage, Jobs, MultipartObjects, NewAttempt,
+    NewJob, ObjectHead, Objects, OutstandingError, OutstandingUploads, PortError, Queue, RedriveError, SlotsTaken,
     Tallies, UpdateAnswer, Updates, UploadStore, UploadedPart, WakeUps, WriteLost,
 };
 
@@ -245,7 +245,7 @@ mortal!(Breakers {
 
 mortal!(Admissions {
     create(job: &NewJob) -> Result<Created, CreateError>;
-    reached(owner: &Owner, job_type: &str, ceilings: Ceilings) -> Result<Option<Full>, PortError>;
+    taken(owner: &Owner, job_type: &str) -> Result<SlotsTaken, PortError>;
     remembered(owner: &Owner, key: &str, now: Timestamp) -> Result<Option<(JobGuid, String)>, PortError>;
     remember(owner: &Owner, wanted: &Idempotency, job: JobGuid, now: Timestamp) -> Result<JobGuid, CreateError>;
     deduped(owner: &Owner, key: &str, now: Timestamp) -> Result<Option<JobGuid>, PortError>;

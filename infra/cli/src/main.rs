@@ -6,7 +6,7 @@ use clap::{Parser, Subcommand};
 use rowmill::command::control::Control;
 use rowmill::command::{
     CommandError, audit, bench, block, control, dead_letters, export, gateway, job, jobs, login, open, preview,
-    redrive, results, retune, run, top, upload, webhook_key,
+    redrive, results, retune, run, top, upload, webhook_key, why,
 };
 use rowmill::operate::{Deploy, Down, Status, Up};
 
@@ -43,6 +43,7 @@ enum Command {
     Redrive(redrive::RedriveArgs),
     DeadLetters(dead_letters::DeadLettersArgs),
     Audit(audit::AuditArgs),
+    Why(why::WhyArgs),
     Bench(bench::BenchArgs),
     Gateway(gateway::GatewayArgs),
     Open(open::OpenArgs),
@@ -76,6 +77,7 @@ async fn main() -> ExitCode {
         Command::Redrive(args) => redrive::execute(args).await,
         Command::DeadLetters(args) => dead_letters::execute(args).await,
         Command::Audit(args) => audit::execute(args).await,
+        Command::Why(args) => why::execute(args).await,
         Command::Gateway(args) => gateway::execute(args).await,
         Command::Open(args) => open::execute(args).await,
         Command::Login(args) => login::execute(args).await,

@@ -15,9 +15,9 @@ use rowmill_core::model::job::Job;
 use rowmill_core::model::spec::Spec;
 use rowmill_core::model::tally::{ChunkAddress, Commit, Tally, Totals};
 use rowmill_core::ports::{
-    Admissions, Attempts, Ceilings, CheckpointMoved, Checkpoints, CommitAnswer, Completion, Completions, CreateError,
-    Created, DeadLetters, Due, Full, Idempotency, JobFilter, JobPage, Jobs, NewAttempt, NewJob, PortError,
-    RedriveError, Tallies, UpdateAnswer, Updates, WAKE_SHARDS, WakeUps, WriteLost,
+    Admissions, Attempts, CheckpointMoved, Checkpoints, CommitAnswer, Completion, Completions, CreateError, Created,
+    DeadLetters, Due, Idempotency, JobFilter, JobPage, Jobs, NewAttempt, NewJob, PortError, RedriveError, SlotsTaken,
+    Tallies, UpdateAnswer, Updates, WAKE_SHARDS, WakeUps, WriteLost,
 };
 
 use super::broken::Broken;
@@ -83,7 +83,7 @@ impl GatedJobs {
 }
 
 gates!(Admissions for GatedJobs {
-    Read reached(owner: &Owner, job_type: &str, ceilings: Ceilings) -> Result<Option<Full>, PortError>, ["{owner}"];
+    Read taken(owner: &Owner, job_type: &str) -> Result<SlotsTaken, PortError>, ["{owner}"];
     Read remembered(owner: &Owner, key: &str, now: Timestamp) -> Result<Option<(JobGuid, String)>, PortError>,
         ["{owner}, {key}"];
     Write remember(owner: &Owner, wanted: &Idempotency, job: JobGuid, now: Timestamp) -> Result<JobGuid, CreateError>,

@@ -12,7 +12,8 @@ use rowmill_core::model::spec::Spec;
 use rowmill_core::model::tally::{ChunkAddress, Commit, Counts, Tally, Totals};
 use rowmill_core::model::upload::Upload;
 use rowmill_core::ports::{
-    BreakerMoved, CheckpointMoved, CommitAnswer, Created, Due, Full, JobPage, ObjectHead, UpdateAnswer, UploadedPart,
+    BreakerMoved, CheckpointMoved, CommitAnswer, Created, Due, JobPage, ObjectHead, SlotsTaken, UpdateAnswer,
+    UploadedPart,
 };
 
 /// The lines of a run, if they are kept. A run keeps none; if it fails, it is repeated with a trace.
@@ -231,9 +232,10 @@ impl Brief for Created {
     }
 }
 
-impl Brief for Full {
+impl Brief for SlotsTaken {
     fn brief(&self) -> String {
-        format!("{:?}", self.admission)
+        let Self { owner, job_type, system } = self;
+        format!("{} of the owner, {} of the type, {} in the system", owner.active, job_type.active, system.active)
     }
 }
 

@@ -23,6 +23,7 @@ use jiff::Timestamp;
 use job_status::handler::JobPages;
 use job_status::items::ItemPages;
 use job_status::results::JobResults;
+use job_status::why::JobReasons;
 use process_items::process::ChunkProcessor;
 use redrive_job::redrive::{RedriveJobError, RedriveRequest, Redriver};
 use rowmill_api::job::JobReader;
@@ -66,6 +67,7 @@ pub struct World {
     pub items: ItemPages,
     pub results: JobResults,
     pub auditor: Auditor,
+    pub reasons: JobReasons,
     pub canceller: Canceller,
     /// `cancel-job`: pausing and resuming. It can crash.
     pub pauser: Pauser,
@@ -115,7 +117,7 @@ impl World {
             outstanding: Port::given(CrashingPort::new(doubles.quotas.clone(), &faults)),
             ..functions.ports.clone()
         };
-        let JobPages { jobs: status, items, results, audits: auditor, .. } = api.pages();
+        let JobPages { jobs: status, items, results, audits: auditor, reasons, .. } = api.pages();
         Self {
             uploads: api.uploads(),
             mortal_uploads: UseCases { ports: uploading, ..functions.clone() }.uploads(),
@@ -125,6 +127,7 @@ impl World {
             items,
             results,
             auditor,
+            reasons,
             canceller: api.canceller(),
             pauser: functions.pauser(),
             retuner: functions.retuner(),

@@ -7,6 +7,7 @@ use rowmill_core::model::job::Job;
 use rowmill_core::model::job::states::Status;
 use rowmill_core::model::results::Manifest;
 use rowmill_core::model::run_output::FailedItem;
+use rowmill_core::model::why::Reason;
 use rowmill_core::ports::{Jobs as _, Objects as _};
 
 use super::World;
@@ -35,6 +36,11 @@ impl World {
         let shown = self.run_and_show(job).await;
         assert_eq!(shown.status, Status::Completed, "{shown:?}");
         shown.items_succeeded
+    }
+
+    /// What holds a job up.
+    pub async fn why(&self, job: JobGuid) -> Vec<Reason> {
+        self.reasons.of(&self.job(job).await).await.expect("in-memory ports do not fail").reasons
     }
 
     /// The audit of a job, in one page.

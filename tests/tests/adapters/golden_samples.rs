@@ -225,7 +225,7 @@ impl Stores {
             jobs.dead_letters(job, 9),
             jobs.remembered(&me(), "key", now),
             jobs.deduped(&me(), "key", now),
-            jobs.reached(&me(), "import", full),
+            async { jobs.taken(&me(), "import").await.map(|taken| taken.reached(full)) },
         );
         for (job_type, _) in breakers() {
             read!(self.breakers.breaker(job_type));

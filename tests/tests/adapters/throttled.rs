@@ -8,7 +8,7 @@ use rowmill_aws::adapters::dynamodb::{DynamoDbJobStore, DynamoDbRecordStore};
 use rowmill_aws::sdk::patience;
 use rowmill_core::model::ids::Owner;
 use rowmill_core::model::records::Upserted;
-use rowmill_core::ports::{Admissions, Ceilings, Created, Jobs, PortError, RecordStore, Tallies};
+use rowmill_core::ports::{Admissions, Created, Jobs, PortError, RecordStore, Tallies};
 use serde_json::json;
 use tokio::time::Instant;
 
@@ -19,8 +19,6 @@ use crate::lost_replies::new_job;
 
 /// The default of `ProcessTimeoutSeconds`.
 const INVOCATION: Duration = Duration::from_secs(90);
-
-const ROOM: Ceilings = Ceilings { owner: 9, job_type: 9, system: 9 };
 
 async fn world() -> (ContendedServer, DynamoDbJobStore, DynamoDbRecordStore) {
     let server = ContendedServer::start();
@@ -60,8 +58,8 @@ async fn a_throttled_request_is_repeated_until_it_is_accepted() {
     assert!((seconds(60)..seconds(62)).contains(&time), "{time:?}");
 
     server.throttle(seconds(60));
-    let (reached, time) = invoked(jobs.reached(&Owner("me".into()), "validate", ROOM)).await;
-    assert_eq!(reached.unwrap(), None, "keys that were left unprocessed");
+    let (taken, time) = invoked(jobs.taken(&Owner("me".into()), "validate")).await;
+    assert_eq!(taken.unwrap().owner.active, 1, "keys that were left unprocessed");
     assert!((seconds(60)..seconds(62)).contains(&time), "{time:?}");
 
     server.throttle(seconds(60));

@@ -35,6 +35,8 @@ fn jobs_whose_service_is_down_are_paused_and_end_without_a_failed_row_once_it_is
             assert!(shown["pause"]["reason"]["message"].as_str().is_some_and(|said| said.contains("503")), "{shown}");
             assert!(shown["pause"]["nextProbeAt"].is_string(), "{shown}");
         }
+        let why = stack.runs(&["why", &jobs[0]]).await.out;
+        assert!(why.starts_with("target_down: ") && why.contains("503") && why.contains("next look"), "{why}");
         let text = stack.runs(&["job", &jobs[0]]).await.out;
         assert!(text.contains("target_down: ") && text.contains("503"), "{text}");
 

@@ -129,6 +129,9 @@ async fn redrives_and_inbox_files_wait_for_slots(stack: &LocalStack, job: &str) 
     assert_eq!((&waiting["status"], &waiting["stage"]), (&json!("paused"), &json!("waiting_for_slot")), "{waiting}");
     stack.sweep().await;
     assert_eq!(stack.job(&resting).await["stage"], "waiting_for_slot", "the type is full");
+    let (no_slot, untaken) = (why(stack, &resting).await, why(stack, &active[0]).await);
+    assert_eq!((&no_slot["code"], &no_slot["numbers"]["jobsOfType"]), (&json!("no_slot"), &json!(TYPE_CEILING)));
+    assert_eq!((&untaken["code"], &untaken["jobs"]), (&json!("not_taken_up"), &json!([active[1]])), "{untaken}");
     drop_marked(stack, LATE, "id\n1\n", &json!({})).await;
     let refused = ["file not received yet", LATE];
     until("the file is not refused", async || stack.has_logged("receive-file", &refused)).await;
@@ -137,6 +140,13 @@ async fn redrives_and_inbox_files_wait_for_slots(stack: &LocalStack, job: &str) 
         stack.ended(&job).await;
     }
     assert_eq!(stack.ended_with_sweeps(&resting).await["itemsSucceeded"], 1);
+}
+
+/// The first reason that holds a job up.
+async fn why(stack: &LocalStack, job: &str) -> Value {
+    let (status, why) = answer(stack.get(&format!("/api/jobs/{job}/why"))).await;
+    assert_eq!(status, StatusCode::OK, "{why}");
+    why["reasons"][0].clone()
 }
 
 async fn drop_marked(stack: &LocalStack, mark: &str, text: &str, request: &Value) {

@@ -27,6 +27,7 @@ mod slots;
 mod stops;
 mod sweeps;
 mod uploads;
+mod why;
 mod widths;
 
 use acceptance::files::plain_csv;

@@ -10,6 +10,7 @@ use rowmill_api::job::{PauseCode, PausedBy, Stage};
 use rowmill_core::model::ids::JobGuid;
 use rowmill_core::model::job::StopCode;
 use rowmill_core::model::job::states::Status;
+use rowmill_core::model::why::ReasonCode;
 use rowmill_core::ports::{Ceilings, Clock, Jobs};
 use rowmill_core::progress::update::update_job;
 
@@ -69,6 +70,9 @@ async fn a_job_that_is_resumed_when_no_slot_is_free_waits_for_one() {
     let pause = shown.pause.unwrap();
     let code = pause.reason.map(|reason| reason.code);
     assert_eq!((pause.by, code), (PausedBy::Limits.into(), Some(PauseCode::NoSlot.into())));
+    let [why] = world.why(job).await.try_into().expect("one reason");
+    assert_eq!((why.code, why.numbers["jobsOfOwner"], why.numbers["jobsOfSystem"]), (ReasonCode::NoSlot.into(), 1, 1));
+    assert_eq!(why.jobs, [other]);
     assert_eq!(world.resume(job).await, waiting, "resuming it again changes nothing");
     world.sweep().await;
     assert!(world.jobs.job(job).await.unwrap().awaits_slots(), "none is free yet");

@@ -309,7 +309,7 @@ impl Creator {
     }
 
     async fn refuse_if_full(&self, owner: &Owner, request: &CreateJobRequest) -> Result<(), CreateJobError> {
-        match self.jobs.reached(owner, &request.job_type, self.ceilings(request)).await? {
+        match self.jobs.taken(owner, &request.job_type).await?.reached(self.ceilings(request)) {
             None => Ok(()),
             Some(full) => Err(CreateJobError::Full(full)),
         }

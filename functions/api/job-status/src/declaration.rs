@@ -1,18 +1,21 @@
 //! The function as data.
 
 use rowmill_settings::declaration::{Function, Trigger, Use};
-use rowmill_settings::{ADMISSION_TABLE, BUCKET, JOBS_TABLE, Links, SettingsGroup};
+use rowmill_settings::{ADMISSION_TABLE, BUCKET, JOBS_TABLE, JobTypeSettings, Links, SettingsGroup};
 
 pub static FUNCTION: Function = Function {
     name: "job-status",
-    purpose: "Shows jobs, lists of jobs, failed items, results and dead letters, and audits jobs.",
+    purpose: "Shows jobs, lists of jobs, failed items, results and dead letters, audits jobs, and tells what holds them up.",
     triggers: &[Trigger::Http],
-    settings: &[Links::GROUP],
+    settings: &[Links::GROUP, JobTypeSettings::GROUP],
     uses: &[
         Use::of("Jobs", &["dynamodb:GetItem", "dynamodb:Query", "dynamodb:BatchGetItem"], &[JOBS_TABLE]),
         Use::of("JobsOfOwner", &["dynamodb:Query"], &[JOBS_TABLE]).parts(&["/index/owner-index"]),
-        Use::of("Admission", &["dynamodb:UpdateItem"], &[ADMISSION_TABLE])
-            .why("Counts the caller's requests to expensive routes."),
+        Use::of("Admission", &["dynamodb:GetItem", "dynamodb:BatchGetItem", "dynamodb:UpdateItem"], &[ADMISSION_TABLE])
+            .why(
+                "Counts the caller's requests to expensive routes; reads the breaker of a job type and the counters of \
+                  active jobs, to tell what holds a job up.",
+            ),
         Use::of("Results", &["s3:GetObject"], &[BUCKET]).parts(&["/results/*"]),
         Use::MISSING_OBJECTS,
     ],

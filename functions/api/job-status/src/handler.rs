@@ -20,6 +20,7 @@ use rowmill_core::words::Word;
 
 use crate::items::ItemPages;
 use crate::results::{JobResults, ResultsError};
+use crate::why::JobReasons;
 
 /// The OpenAPI document. A test of `rowmill-api` compares it with the types.
 const DOCUMENT: &str = include_str!("../../../../docs/openapi.json");
@@ -40,6 +41,7 @@ pub struct JobPages {
     pub items: ItemPages,
     pub results: JobResults,
     pub audits: Auditor,
+    pub reasons: JobReasons,
     pub jobs_page_max: usize,
     pub items_page_max: usize,
 }
@@ -55,6 +57,7 @@ pub async fn handle(pages: &JobPages, call: Call) -> Result<Response<Body>, Prob
         Operation::ShowResults => results(pages, call.owner()?, request).await,
         Operation::ListDeadLetters => dead_letters(pages, call.owner()?, request).await,
         Operation::AuditJob => audit(pages, call.owner()?, request).await,
+        Operation::ExplainJob => why(pages, call.owner()?, request).await,
         _ => Err(Problem::no_such_route()),
     }
 }
@@ -149,6 +152,12 @@ async fn audit(pages: &JobPages, owner: &Owner, request: &Request) -> Result<Res
         }
         Err(AuditError::Port(error)) => Err(error.into()),
     }
+}
+
+async fn why(pages: &JobPages, owner: &Owner, request: &Request) -> Result<Response<Body>, Problem> {
+    let job_guid = path_parameter(request, "jobGuid")?;
+    let job = pages.jobs.owned(owner, job_guid).await.map_err(|error| problem(error, job_guid))?;
+    Ok(json_response(200, &pages.reasons.of(&job).await?))
 }
 
 async fn results(pages: &JobPages, owner: &Owner, request: &Request) -> Result<Response<Body>, Problem> {

@@ -1,7 +1,7 @@
-//! `job-status`: shows jobs, their failed items, results and dead letters, and audits them.
+//! `job-status`: shows jobs, their failed items, results and dead letters, audits them, and tells what holds them up.
 //!
 //! Behind `GET /api/jobs` and the paths below it. The [`JobReader`] shows a job and lists jobs, [`items`] lists failed
-//! and skipped items, [`results`] links to the results, the [`Auditor`] audits a job, [`handler`] maps the HTTP request
+//! and skipped items, [`results`] links to the results, the [`Auditor`] audits a job, [`why`] tells what holds a job up, [`handler`] maps the HTTP request
 //! to these and their result to the response, [`limits`] has the limits of a page, [`mod@start`] builds the use cases.
 //!
 //! [`JobReader`]: rowmill_api::job::JobReader
@@ -13,3 +13,4 @@ pub mod items;
 pub mod limits;
 pub mod results;
 pub mod start;
+pub mod why;

@@ -12,6 +12,8 @@ import "./job-files.js";
 
 /** @typedef {import("./job.js").JobView} JobView */
 
+const WHY_EVERY_MS = 15_000;
+
 /** The figures below the bar, in this order. */
 const FIGURES = ["Items", "Succeeded", "Failed", "Skipped", "Items per second", "Time left", "Chunks in flight", "Attempt", "Deadline"];
 
@@ -27,6 +29,8 @@ class JobPage extends HTMLElement {
   #heading = h("h1", { text: "Job" });
   #badge = h("state-badge");
   #message = h("p", { class: "message" });
+  #why = h("p", { class: "hint why", hidden: true });
+  #askedWhy = 0;
   #bar = h("job-bar", { class: "large" });
   #plot = h("rate-plot", { hidden: true });
   #figures = new Map(FIGURES.map((name) => [name, h("dd", { text: "–" })]));
@@ -73,7 +77,7 @@ class JobPage extends HTMLElement {
       h("div", { class: "title-line" }, this.#heading, this.#badge, h("div", { class: "actions" }, this.#redrive, this.#retune, this.#pause, this.#resume, this.#cancel)),
       this.#notice,
       h("section", { class: "panel progress-panel", "aria-label": "Progress" },
-        this.#message, this.#bar,
+        this.#message, this.#why, this.#bar,
         h("dl", { class: "figures" }, FIGURES.map((name) => h("div", { class: name.toLowerCase().replaceAll(" ", "-") }, this.#labels.get(name), this.#figures.get(name)))),
         this.#plot),
       this.#error, this.#warnings, this.#files, this.#rows,
@@ -178,6 +182,20 @@ class JobPage extends HTMLElement {
     }
   }
 
+  /** Asks what holds the job up, now and then. A job that runs as it should needs no line. */
+  async #askWhy() {
+    if (document.hidden || Date.now() - this.#askedWhy < WHY_EVERY_MS) return;
+    this.#askedWhy = Date.now();
+    try {
+      const [reason] = (await api.get(`/api/jobs/${this.guid}/why`)).reasons;
+      const told = !this.#job || hasEnded(this.#job) || reason.code === "running" ? "" : reason.message;
+      setText(this.#why, told);
+      show(this.#why, told !== "");
+    } catch {
+      // It is asked again. Whether the API answers at all is told elsewhere.
+    }
+  }
+
   /** @param {JobView} job */
   #title(job) {
     return this.#fileName || title(job);
@@ -203,6 +221,8 @@ class JobPage extends HTMLElement {
     const job = this.#job;
     if (!job) return;
     const ended = hasEnded(job);
+    if (ended) show(this.#why, false);
+    else void this.#askWhy();
     const set = (/** @type {string} */ name, /** @type {string} */ text) => setText(/** @type {Element} */ (this.#figures.get(name)), text);
     // Between two views nothing is known to have changed.
     if (!ended && live.currentMode() !== "lost") this.#meter.add(job, Date.now());

@@ -153,7 +153,9 @@ mod tests {
     fn expensive_reads_are_limited_and_polling_is_free() {
         let limited = |operation: Operation| operation.route().is_limited();
         use Operation as O;
-        assert!([O::AuditJob, O::ListItems, O::ShowResults, O::ListDeadLetters].into_iter().all(limited));
+        assert!(
+            [O::AuditJob, O::ExplainJob, O::ListItems, O::ShowResults, O::ListDeadLetters].into_iter().all(limited)
+        );
         assert!(![O::ShowJob, O::ListJobs, O::ShowUpload, O::ShowDocument].into_iter().any(limited));
         assert!(routes::all().filter(|route| !route.reads()).all(Route::is_limited));
     }

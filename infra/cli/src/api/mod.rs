@@ -34,6 +34,7 @@ use rowmill_core::model::audit::AuditProof;
 use rowmill_core::model::ids::{FileGuid, JobGuid};
 use rowmill_core::model::job::states::{JobOutcome, Status};
 use rowmill_core::model::run_output::FailedItem;
+use rowmill_core::model::why::JobWhy;
 use serde::de::{DeserializeOwned, IgnoredAny};
 use uuid::Uuid;
 
@@ -52,6 +53,8 @@ pub type Upload = Shown<UploadView>;
 pub type DeadLetter = Shown<dead_letter::DeadLetter>;
 
 pub type Audit = Shown<AuditProof>;
+
+pub type Why = Shown<JobWhy>;
 
 /// Longest wait for a complete answer: a little more than the 30 s an HTTP API gives a function.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(35);
@@ -295,6 +298,11 @@ impl ApiClient {
             call.url.query_pairs_mut().append_pair("after", after);
         }
         self.answer(call).await
+    }
+
+    /// What holds a job up now.
+    pub async fn why(&self, job_guid: JobGuid) -> Result<Why, ApiError> {
+        self.answer(self.call("explain job", Operation::ExplainJob, &job_guid.to_string())).await
     }
 
     /// The first failed items of a job.

@@ -27,6 +27,7 @@ pub mod run;
 pub mod top;
 pub mod upload;
 pub mod webhook_key;
+pub mod why;
 
 mod connection;
 mod deployed;

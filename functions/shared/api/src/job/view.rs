@@ -146,9 +146,7 @@ fn stage(job: &Job, counters: Option<&Counters>) -> Stage {
         Phase::Ended(_) => Stage::Ended,
         _ if job.status() == Status::Waiting => Stage::Queued,
         Phase::Stopping(_) => Stage::Stopping,
-        _ if job.split.done && counters.is_some_and(|all| all.counts().sum() == job.items_dispatched()) => {
-            Stage::Composing
-        }
+        _ if counters.is_some_and(|counters| counters.account_for_all(job)) => Stage::Composing,
         Phase::Paused(_) if job.awaits_slots() => Stage::WaitingForSlot,
         Phase::Paused(_) => Stage::Paused,
         _ if !job.split.done => Stage::Splitting,

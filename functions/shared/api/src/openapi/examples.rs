@@ -13,6 +13,7 @@ use rowmill_core::model::results::{ResultFile, ResultKind};
 use rowmill_core::model::run_output::FailedItem;
 use rowmill_core::model::sha256::sha256_hex;
 use rowmill_core::model::warnings::WarningCode;
+use rowmill_core::model::why::{JobWhy, Reason, ReasonCode};
 use rowmill_core::text::ColumnType;
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -67,6 +68,7 @@ examples! {
     ResultsView => results(),
     DeadLetterList => dead_letters(),
     AuditProof => audit(),
+    JobWhy => why(),
     GatewayMessage => GatewayMessage { message: "Too Many Requests".into() },
     LiveTicketView => live_ticket(),
     OpenApiDocument => document(),
@@ -363,4 +365,17 @@ pub fn audit() -> AuditProof {
         digest: String::new(),
     };
     view.sealed()
+}
+
+/// Why a job like the example's is not done: it has a limit of its own, and runs.
+pub fn why() -> JobWhy {
+    let width = Reason::new(
+        ReasonCode::MaxConcurrency,
+        "At most 4 chunks of the job are in flight at once: its `maxConcurrency`. The others wait.",
+    );
+    let width = width.number("limit", 4_u32).number("chunksInFlight", 4_u32).number("chunksWaiting", 12_u32);
+    let running = Reason::new(ReasonCode::Running, "Items are being processed: 3500 so far, about 630000 an hour.");
+    let running = running.since(at(10)).number("itemsDone", 3500_u32).number("itemsPerHour", 630_000_u32);
+    let running = Reason { expected_end_at: Some(at(74)), ..running };
+    JobWhy { job_guid: JOB_GUID, at: at(30), reasons: vec![width, running] }
 }

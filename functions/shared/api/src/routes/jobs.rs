@@ -1,8 +1,10 @@
 //! Routes of jobs.
 
+use rowmill_core::model::why::JobWhy;
+
 use super::{
     Answer, AnswerHeader, ETAG, IF_NONE_MATCH, Json, NOT_MODIFIED, Operation, Parameter, RETRY_AFTER, RequestBody,
-    Route, query,
+    Route, at_most, query,
 };
 use crate::estimate::EstimateView;
 use crate::job::{JobPage, JobView};
@@ -86,6 +88,15 @@ routes! {
             Answer { headers: &[ETAG, POLL_AFTER], ..NOT_MODIFIED },
         ],
         problems: &[(404, NotFound)],
+    }
+    ExplainJob = "GET" "/api/jobs/{jobGuid}/why" by "job-status" {
+        summary: "Tell why a job is not done yet",
+        description: "What holds the job up now, the most important first: its phase, other jobs before it, its limits, the \
+                      breaker of its type, chunks that take long. If nothing does, the one reason is `running`, with a rate.",
+        answers: &[Answer::of::<JobWhy>(200, "The reasons.")],
+        problems: &[(404, NotFound)],
+        // Reads up to about 80 rows.
+        limits: at_most(120, 2400),
     }
     RetuneJob = "PATCH" "/api/jobs/{jobGuid}" by "cancel-job" {
         summary: "Change limits of an active job",

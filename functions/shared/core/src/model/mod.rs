@@ -29,6 +29,7 @@ pub mod tally;
 pub mod upload;
 pub mod warnings;
 pub mod webhook_key;
+pub mod why;
 
 #[cfg(test)]
 mod breaker_tests;

@@ -50,12 +50,24 @@ impl Counters {
         self.open.iter().fold(self.totals.items, |sum, tally| sum + tally.items)
     }
 
-    /// The progress of the attempt in whole percent: by bytes of the file in the first attempt, by items in a redrive.
+    /// The progress of the attempt in whole percent.
     pub fn percent(&self, job: &Job) -> u8 {
+        let (committed, whole) = self.work(job);
+        percent(committed, whole)
+    }
+
+    /// The work of the attempt that is committed, and all of it: in bytes of the file in the first attempt, in items in
+    /// a redrive.
+    pub fn work(&self, job: &Job) -> (u64, u64) {
         match &job.redrive {
-            None => percent(self.bytes(), job.data_bytes),
-            Some(redrive) => percent(self.counts().sum(), redrive.before.failed),
+            None => (self.bytes(), job.data_bytes),
+            Some(redrive) => (self.counts().sum(), redrive.before.failed),
         }
+    }
+
+    /// True if all items of the attempt have an outcome.
+    pub fn account_for_all(&self, job: &Job) -> bool {
+        job.split.done && self.counts().sum() == job.items_dispatched()
     }
 
     /// Bytes of the committed chunks.

@@ -6,10 +6,14 @@
 //! | [`counters`] | the totals and the open tallies of an attempt |
 //! | [`commit`] | commits of chunks, and the chunks that are sent after them |
 //! | [`breaker`] | the breaker of a job type, for jobs whose target is down |
+//! | [`why`] | what holds a job up |
 
 pub mod breaker;
 pub mod commit;
 pub mod counters;
 pub mod update;
+pub mod why;
+#[cfg(test)]
+mod why_tests;
 
 pub use commit::JobSteps;

@@ -62,7 +62,7 @@ pub async fn a_reached_limit_is_seen_before_a_job_is_created(store: &impl JobSto
     let owner = |name: &str| Owner(name.into());
     let job_type = new_job(1, "me").job.job_type;
     let reached = async |owner: Owner, job_type: &str| {
-        store.reached(&owner, job_type, ceilings).await.unwrap().map(|full| full.admission)
+        store.taken(&owner, job_type).await.unwrap().reached(ceilings).map(|full| full.admission)
     };
     assert_eq!(reached(owner("me"), &job_type).await, None, "no counter has a row");
     for number in [1, 2] {
@@ -75,6 +75,8 @@ pub async fn a_reached_limit_is_seen_before_a_job_is_created(store: &impl JobSto
     assert_eq!(reached(owner("you"), "another").await, None);
     store.create(&new_job(4, "them")).await.unwrap();
     assert_eq!(reached(owner("you"), "another").await, Some(Admission::SystemFull));
+    let taken = store.taken(&owner("me"), &job_type).await.unwrap();
+    assert_eq!((taken.owner.active, taken.job_type.active, taken.system.active), (2, 4, 4));
 }
 
 pub async fn a_refused_job_leaves_nothing_behind(store: &impl JobStore) {

@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use super::InMemoryJobStore;
 use crate::in_memory::lock;
 use crate::model::ids::{JobGuid, Owner};
-use crate::ports::{Admissions, Ceilings, CreateError, Created, Full, Idempotency, NewJob, PortError};
+use crate::ports::{Admissions, CreateError, Created, Idempotency, NewJob, PortError, SlotsTaken};
 
 #[async_trait]
 impl Admissions for InMemoryJobStore {
@@ -39,8 +39,8 @@ impl Admissions for InMemoryJobStore {
         Ok(Created::New)
     }
 
-    async fn reached(&self, owner: &Owner, job_type: &str, ceilings: Ceilings) -> Result<Option<Full>, PortError> {
-        Ok(lock(&self.0).slots.reached(owner, job_type, ceilings))
+    async fn taken(&self, owner: &Owner, job_type: &str) -> Result<SlotsTaken, PortError> {
+        Ok(lock(&self.0).slots.taken(owner, job_type))
     }
 
     async fn remembered(

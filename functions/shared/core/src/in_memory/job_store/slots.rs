@@ -4,7 +4,7 @@ use jiff::Timestamp;
 
 use crate::model::ids::{JobGuid, Owner};
 use crate::model::job::Job;
-use crate::ports::{Admission, Ceilings, ENDS_KEPT, Full};
+use crate::ports::{ActiveJobs, Ceilings, ENDS_KEPT, Full, SlotsTaken};
 
 /// The slots of active jobs, and when the last jobs gave theirs back, by scope.
 #[derive(Debug, Default)]
@@ -23,7 +23,7 @@ impl Slots {
 
     /// Takes the slots of a job, all or none.
     pub fn take(&mut self, job: &Job, ceilings: Ceilings) -> Result<(), Full> {
-        match self.reached(&job.owner, &job.job_type, ceilings) {
+        match self.taken(&job.owner, &job.job_type).reached(ceilings) {
             Some(full) => Err(full),
             None => {
                 self.ceilings.insert(job.job_guid, ceilings);
@@ -39,7 +39,7 @@ impl Slots {
         match (seen.has_shared_slots(), next.has_shared_slots()) {
             (false, true) => {
                 let ceilings = self.ceilings.get(&seen.job_guid).map(|began| Ceilings { owner: u32::MAX, ..*began });
-                let full = ceilings.and_then(|ceilings| self.reached(&seen.owner, &seen.job_type, ceilings));
+                let full = ceilings.and_then(|ceilings| self.taken(&seen.owner, &seen.job_type).reached(ceilings));
                 full.map_or(Ok(()), Err)?;
                 self.add(&[job_type, system]);
             }
@@ -53,18 +53,13 @@ impl Slots {
         scopes.iter().for_each(|scope| *self.active.entry(scope.clone()).or_default() += 1);
     }
 
-    /// The first limit that has no slot left for this owner and type.
-    pub fn reached(&self, owner: &Owner, job_type: &str, ceilings: Ceilings) -> Option<Full> {
-        let limits = [
-            (ceilings.owner, Admission::OwnerFull),
-            (ceilings.job_type, Admission::TypeFull),
-            (ceilings.system, Admission::SystemFull),
-        ];
-        let scopes = scopes(owner, job_type);
-        let mut limits = scopes.iter().zip(limits);
-        let (scope, (_, admission)) = limits.find(|(scope, (ceiling, _))| self.active(scope) >= i64::from(*ceiling))?;
-        let recent_ends = self.ends.get(scope).into_iter().flatten().copied().collect();
-        Some(Full { admission, recent_ends })
+    /// The slots taken of this owner, this type and the system.
+    pub fn taken(&self, owner: &Owner, job_type: &str) -> SlotsTaken {
+        let [owner, job_type, system] = scopes(owner, job_type).map(|scope| ActiveJobs {
+            active: self.active(&scope).try_into().unwrap_or(0),
+            recent_ends: self.ends.get(&scope).into_iter().flatten().copied().collect(),
+        });
+        SlotsTaken { owner, job_type, system }
     }
 
     /// Gives back the slots that a job has which ends now.

@@ -14,9 +14,9 @@ pub trait Admissions: Send + Sync {
     /// idempotency key and its dedupe key.
     async fn create(&self, job: &NewJob) -> Result<Created, CreateError>;
 
-    /// The limit of active jobs that is reached for this owner and type, if one is. A cheap look before a job is
-    /// prepared: the answer may be a moment old, and [`create`](Self::create) decides.
-    async fn reached(&self, owner: &Owner, job_type: &str, ceilings: Ceilings) -> Result<Option<Full>, PortError>;
+    /// The slots that are taken, of this owner, this type and the system. A cheap look before a job is prepared: the
+    /// answer may be a moment old, and [`create`](Self::create) decides.
+    async fn taken(&self, owner: &Owner, job_type: &str) -> Result<SlotsTaken, PortError>;
 
     /// The job that a request with this idempotency key of the owner was answered with, if the key has not expired by
     /// `now`, with the fingerprint of the request.
@@ -104,6 +104,37 @@ pub enum Created {
     Before(JobGuid),
     /// The dedupe key names this job, which is not the one to replace; nothing was written.
     Same(JobGuid),
+}
+
+/// The slots of active jobs under each limit.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct SlotsTaken {
+    pub owner: ActiveJobs,
+    pub job_type: ActiveJobs,
+    pub system: ActiveJobs,
+}
+
+/// The active jobs under one limit.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct ActiveJobs {
+    /// Number of slots that are taken.
+    pub active: u64,
+    /// When the last jobs ended: at most [`ENDS_KEPT`] times, in any order.
+    pub recent_ends: Vec<Timestamp>,
+}
+
+impl SlotsTaken {
+    /// The first limit that has no slot left.
+    pub fn reached(self, ceilings: Ceilings) -> Option<Full> {
+        let limits = [
+            (self.owner, ceilings.owner, Admission::OwnerFull),
+            (self.job_type, ceilings.job_type, Admission::TypeFull),
+            (self.system, ceilings.system, Admission::SystemFull),
+        ];
+        let mut limits = limits.into_iter();
+        let (jobs, _, admission) = limits.find(|(jobs, ceiling, _)| jobs.active >= u64::from(*ceiling))?;
+        Some(Full { admission, recent_ends: jobs.recent_ends })
+    }
 }
 
 /// The limit that is reached, and how fast its slots become free.

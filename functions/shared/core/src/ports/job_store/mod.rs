@@ -2,7 +2,7 @@
 //!
 //! | trait | methods |
 //! |---|---|
-//! | [`Admissions`] | `create`, `reached`, `remembered`, `deduped` |
+//! | [`Admissions`] | `create`, `taken`, `remembered`, `deduped` |
 //! | [`Jobs`] | `job`, `spec`, `jobs` |
 //! | [`Updates`] | `update` |
 //! | [`Tallies`] | `put_tally`, `tally`, `tallies`, `commit`, `skip_rest`, `touch`, `note_next_sent`, `fold`, `totals`, `set_final_tallies` |
@@ -27,7 +27,8 @@ mod wake_ups;
 mod write_lost;
 
 pub use admissions::{
-    Admission, Admissions, Ceilings, CreateError, Created, Dedupe, ENDS_KEPT, Full, Idempotency, NewJob,
+    ActiveJobs, Admission, Admissions, Ceilings, CreateError, Created, Dedupe, ENDS_KEPT, Full, Idempotency, NewJob,
+    SlotsTaken,
 };
 pub use attempts::{Attempts, NewAttempt, RedriveError};
 pub use checkpoints::{CheckpointMoved, Checkpoints};
@@ -48,7 +49,7 @@ use crate::ports::PortError;
 /// The whole job store.
 ///
 /// Each method that writes is one conditional write, or one transaction if rows must move together. Reads are strongly
-/// consistent, except [`Admissions::reached`] and the indexes behind [`Jobs::jobs`] and [`WakeUps::due`]. If a
+/// consistent, except [`Admissions::taken`] and the indexes behind [`Jobs::jobs`] and [`WakeUps::due`]. If a
 /// condition fails, the answer carries the current row, and an earlier write of the caller whose reply was lost is
 /// recognised: by the store, or by the caller in that row.
 ///

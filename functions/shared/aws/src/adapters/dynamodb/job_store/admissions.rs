@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use rowmill_core::model::cost::Usage;
 use rowmill_core::model::ids::{JobGuid, Owner};
 use rowmill_core::model::job::Job;
-use rowmill_core::ports::{Admissions, Ceilings, CreateError, Created, Full, Idempotency, NewJob, PortError};
+use rowmill_core::ports::{Admissions, CreateError, Created, Idempotency, NewJob, PortError, SlotsTaken};
 use serde::{Deserialize, Serialize};
 
 use super::DynamoDbJobStore;
@@ -98,8 +98,8 @@ impl Admissions for DynamoDbJobStore {
         Err(PortError::unavailable(DOING, "not admitted").into())
     }
 
-    async fn reached(&self, owner: &Owner, job_type: &str, ceilings: Ceilings) -> Result<Option<Full>, PortError> {
-        self.reached_slots("looking for a free slot", owner, job_type, ceilings).await
+    async fn taken(&self, owner: &Owner, job_type: &str) -> Result<SlotsTaken, PortError> {
+        self.slots_taken("looking for a free slot", owner, job_type).await
     }
 
     async fn remembered(

@@ -4,7 +4,7 @@ use aws_sdk_dynamodb::types::{AttributeValue, CancellationReason, TransactWriteI
 use jiff::Timestamp;
 use rowmill_core::model::ids::{JobGuid, Owner};
 use rowmill_core::model::job::Job;
-use rowmill_core::ports::{Admission, Ceilings, ENDS_KEPT, Full, PortError};
+use rowmill_core::ports::{ActiveJobs, Admission, Ceilings, ENDS_KEPT, Full, PortError, SlotsTaken};
 
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -104,9 +104,6 @@ fn scopes(job: &Job, shards: Shards) -> [String; 3] {
     let [owner, job_type, system] = counters(job);
     [owner, shard_of(&job_type, shards.job_type), shard_of(&system, shards.system)]
 }
-
-/// The limits, in the order of the counters.
-const ADMISSIONS: [Admission; 3] = [Admission::OwnerFull, Admission::TypeFull, Admission::SystemFull];
 
 /// Gives one slot back and stores when: each stored end moves to the next place, and the oldest is dropped. The oldest
 /// is set first, so that the result does not depend on whether DynamoDB reads a place before or after it sets it.
@@ -262,24 +259,23 @@ impl DynamoDbJobStore {
         Ok(scopes.iter().map(|scope| found.remove(scope)).collect())
     }
 
-    /// The first limit that has no slot left for this owner and type. The reads may be a moment old, so they cost half.
-    pub(super) async fn reached_slots(
+    /// The slots taken of this owner, this type and the system. The reads may be a moment old, so they cost half.
+    pub(super) async fn slots_taken(
         &self,
         doing: &'static str,
         owner: &Owner,
         job_type: &str,
-        ceilings: Ceilings,
-    ) -> Result<Option<Full>, PortError> {
+    ) -> Result<SlotsTaken, PortError> {
         let [owner, job_type, system] = counters_of(owner, job_type);
         let scopes = [vec![owner], all_shards(&job_type), all_shards(&system)].concat();
         let rows = self.rows(doing, &scopes, false).await?;
         let (owner, shards) = rows.split_at(1);
         let (job_type, system) = shards.split_at(SHARDS as usize);
-        let limits = ADMISSIONS.into_iter().zip([owner, job_type, system]);
-        let ceilings = [ceilings.owner, ceilings.job_type, ceilings.system];
-        let sum = |rows: &[Option<Item>]| rows.iter().map(|row| active(row.as_ref())).sum::<i64>();
-        let reached = limits.zip(ceilings).find(|((_, rows), ceiling)| sum(rows) >= i64::from(*ceiling));
-        Ok(reached.map(|((admission, rows), _)| Full { admission, recent_ends: last_ends(rows) }))
+        let of = |rows: &[Option<Item>]| ActiveJobs {
+            active: rows.iter().map(|row| active(row.as_ref())).sum::<i64>().try_into().unwrap_or(0),
+            recent_ends: last_ends(rows),
+        };
+        Ok(SlotsTaken { owner: of(owner), job_type: of(job_type), system: of(system) })
     }
 
     async fn counter(&self, doing: &'static str, scope: &str, consistent: bool) -> Result<Option<Item>, PortError> {

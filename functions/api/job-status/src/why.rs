@@ -1,0 +1,66 @@
+//! What holds a job up now: the reads, for [`progress::why`](rowmill_core::progress::why) to decide from.
+
+use std::sync::Arc;
+
+use futures::stream::{self, StreamExt, TryStreamExt};
+use rowmill_core::model::checkpoint::Checkpoint;
+use rowmill_core::model::ids::JobGuid;
+use rowmill_core::model::job::Job;
+use rowmill_core::model::job::states::Status;
+use rowmill_core::model::job_type_limits::JobTypeLimits;
+use rowmill_core::model::why::JobWhy;
+use rowmill_core::ports::{Breakers, Clock, JobFilter, JobStore, PortError, StateFilter};
+use rowmill_core::progress::counters::Counters;
+use rowmill_core::progress::why::{Others, Seen, looked_at, reasons, waits_for_capacity};
+
+/// Number of other jobs of the owner that are named.
+const OTHERS_MAX: usize = 10;
+
+/// Number of checkpoints that are read at once.
+const READS_AT_ONCE: usize = 8;
+
+/// The use case and the ports it works through.
+pub struct JobReasons {
+    pub jobs: Arc<dyn JobStore>,
+    pub breakers: Arc<dyn Breakers>,
+    pub type_limits: Arc<JobTypeLimits>,
+    pub clock: Arc<dyn Clock>,
+}
+
+impl JobReasons {
+    pub async fn of(&self, job: &Job) -> Result<JobWhy, PortError> {
+        let now = self.clock.now();
+        let counters = Counters::read(&*self.jobs, job).await?;
+        let others = if waits_for_capacity(job) { Some(self.others(job).await?) } else { None };
+        let seen = Seen {
+            job,
+            counters: &counters,
+            breaker: self.breakers.breaker(&job.job_type).await?,
+            lanes: self.type_limits.of(&job.job_type).concurrency,
+            checkpoints: self.checkpoints(job, &counters).await?,
+            others,
+            now,
+        };
+        Ok(JobWhy { job_guid: job.job_guid, at: now, reasons: reasons(&seen) })
+    }
+
+    async fn checkpoints(&self, job: &Job, counters: &Counters) -> Result<Vec<Checkpoint>, PortError> {
+        let chunks = if job.is_ended() { Vec::new() } else { looked_at(job, counters) };
+        let reads: Vec<_> = chunks.into_iter().map(|chunk| self.jobs.checkpoint(job.job_guid, chunk)).collect();
+        let found: Vec<Option<Checkpoint>> = stream::iter(reads).buffered(READS_AT_ONCE).try_collect().await?;
+        Ok(found.into_iter().flatten().collect())
+    }
+
+    /// The counters of active jobs, and those of the owner that use workers.
+    async fn others(&self, job: &Job) -> Result<Others, PortError> {
+        let mut jobs: Vec<JobGuid> = Vec::new();
+        for status in [Status::Running, Status::Waiting] {
+            let state = Some(StateFilter::Status(status));
+            let filter = JobFilter { state, limit: OTHERS_MAX + 1, ..JobFilter::default() };
+            let page = self.jobs.jobs(&job.owner, &filter, self.clock.now()).await?;
+            jobs.extend(page.jobs.iter().map(|other| other.job_guid).filter(|other| *other != job.job_guid));
+        }
+        jobs.truncate(OTHERS_MAX);
+        Ok(Others { jobs, taken: self.jobs.taken(&job.owner, &job.job_type).await? })
+    }
+}
