@@ -16,7 +16,7 @@ pub async fn audit(stack: &LocalStack, job: &str) -> Value {
 }
 
 /// Adds one to a number of a row, as nobody should.
-async fn damage(stack: &LocalStack, job: &str, row: &str, field: &str, by: i64) {
+pub async fn damage(stack: &LocalStack, job: &str, row: &str, field: &str, by: i64) {
     let request = stack.dynamodb.update_item().table_name(stack.output("JobsTable"));
     let request = request.key("jobId", AttributeValue::S(job.to_owned())).key("row", AttributeValue::S(row.to_owned()));
     let request = request.update_expression("ADD #field :by").expression_attribute_names("#field", field);

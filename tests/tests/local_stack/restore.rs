@@ -4,20 +4,25 @@
 use std::path::Path;
 
 use acceptance::files;
-use acceptance::local_stack::{LocalStack, accepted, options, ran, rowmill};
+use acceptance::local_stack::{LocalStack, Ran, accepted, options, ran, rowmill};
 use serde_json::{Value, json};
 
+use crate::audits::damage;
 use crate::redrives::file_with_bad_rows;
 use crate::upgrade::{Expected, MANY_ROWS, ROWS, paused, running, schema};
 
 /// The name of the bucket, and the beginning of the names of the tables.
 const RESTORED: &str = "restored";
 
-/// The verdicts of `rowmill audit --all`, by job.
-async fn verdicts(stack: &LocalStack) -> Vec<(String, String)> {
+async fn audit_all(stack: &LocalStack) -> Ran {
     let mut command = rowmill();
     command.args(["audit", "--all", "--json", "--endpoint-url", stack.endpoint()]);
-    let ran = ran(command).await;
+    ran(command).await
+}
+
+/// The verdicts of `rowmill audit --all`, by job.
+async fn verdicts(stack: &LocalStack) -> Vec<(String, String)> {
+    let ran = audit_all(stack).await;
     assert_eq!(ran.code, Some(0), "{ran:?}");
     let text = |proof: &Value, name: &str| proof[name].as_str().expect("a text").to_owned();
     let proofs = ran.out.lines().map(|line| serde_json::from_str(line).expect("a proof"));
@@ -83,4 +88,7 @@ async fn a_lost_stack_is_restored_and_every_job_is_proved_and_active_ones_go_on(
     stack.ended_with_sweeps(dropped["jobGuid"].as_str().expect("a guid")).await;
     let verdicts = verdicts(&stack).await;
     assert!(verdicts.len() == 6 && verdicts.iter().all(|(_, verdict)| verdict == "proved"), "{verdicts:?}");
+    damage(&stack, &import, "tally#1#00000000", "failed", 1).await;
+    let ran = audit_all(&stack).await;
+    assert!(ran.code == Some(1) && ran.err.contains("Audited jobs: 5 proved, 1 refuted"), "{ran:?}");
 }

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::change_set::{kept, values};
-use super::{DeployError, Values};
+use super::{DeployError, Values, attached};
 use crate::aws::{Aws, failed, sdk_config};
 use crate::progress::Progress;
 use crate::template::Template;
@@ -32,6 +32,7 @@ pub async fn preflight(
     progress: Progress,
 ) -> Result<Values, DeployError> {
     check_name(stack_name, template)?;
+    attached::add_stream(aws, &mut given.clone()).await?;
     let kept = kept(aws.stack(stack_name).await?.as_ref());
     // An account of an emulator has no limits.
     if aws.is_emulator() {

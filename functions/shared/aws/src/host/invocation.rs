@@ -44,6 +44,7 @@ impl Invocation {
             level: "INFO",
             message: "invocation finished",
             function: self.function,
+            version: env!("CARGO_PKG_VERSION"),
             request_id: self.request_id.as_deref(),
             duration_ms: u64::try_from(self.begun.elapsed().as_millis()).unwrap_or(u64::MAX),
             requests: used.requests,
@@ -68,6 +69,7 @@ struct Finished<'a> {
     level: &'static str,
     message: &'static str,
     function: &'static str,
+    version: &'static str,
     #[serde(rename = "invocation.id", skip_serializing_if = "Option::is_none")]
     request_id: Option<&'a str>,
     duration_ms: u64,
@@ -106,6 +108,7 @@ mod tests {
             level: "INFO",
             message: "invocation finished",
             function: "process-items",
+            version: "0.1.0",
             request_id: None,
             duration_ms: 12,
             requests: Requests { dynamodb: 3, eventbridge: 0, s3: 2, sqs: 0 },
@@ -116,7 +119,8 @@ mod tests {
         };
         let expected = serde_json::json!({
             "timestamp": "1970-01-01T00:00:00Z", "level": "INFO", "message": "invocation finished",
-            "function": "process-items", "duration_ms": 12, "aws.requests": {"dynamodb": 3, "eventbridge": 0, "s3": 2, "sqs": 0}, "aws.s3_writes": 1, "aws.capacity": {"read": 1.0, "write": 2.5}, "process.peak_rss_bytes": 23_456_789,
+            "function": "process-items", "version": "0.1.0", "duration_ms": 12,
+            "aws.requests": {"dynamodb": 3, "eventbridge": 0, "s3": 2, "sqs": 0}, "aws.s3_writes": 1, "aws.capacity": {"read": 1.0, "write": 2.5}, "process.peak_rss_bytes": 23_456_789,
         });
         assert_eq!(serde_json::to_value(&line).unwrap(), expected);
     }
