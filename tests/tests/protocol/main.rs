@@ -24,6 +24,7 @@ mod resends;
 mod results;
 mod retunes;
 mod slots;
+mod slow_items;
 mod stops;
 mod sweeps;
 mod uploads;

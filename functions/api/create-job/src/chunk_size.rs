@@ -1,9 +1,11 @@
 //! The maximum number of items in a chunk of a new job.
 //!
 //! Each chunk costs requests, and a worker that is idle costs time. So chunks are as large as their items allow, while
-//! every worker still has several of them. The limits are a part of the job's spec and never change.
+//! every worker still has several of them. Items count when their chunk ends: so a small job of slow items has many
+//! small chunks, or it would show no progress before its end. The limits are a part of the job's spec and never change.
 
 use rowmill_core::model::spec::Source;
+use rowmill_core::model::tally::CHUNKS_PER_TALLY;
 use rowmill_core::ports::processor::CostClass;
 use rowmill_core::text::ChunkLimits;
 
@@ -49,8 +51,13 @@ pub fn of_items(items: Items, created: &CreateLimits, (source, first): (&Source,
             (for_all_workers.min(most_items), bytes)
         }
         CostClass::Remote => {
-            let least = REMOTE_ITEMS_MIN.max(items.batch as u64).min(usual);
-            (for_all_workers.clamp(least, usual), limits.max_bytes)
+            let batch = items.batch.max(1) as u64;
+            // A small job has up to one tally of chunks, whatever they cost. Only of a text that was read whole is the
+            // number of lines known: an estimate that is too low would make too many chunks.
+            let for_progress = if first.whole { (lines as u64).div_ceil(CHUNKS_PER_TALLY as u64) } else { u64::MAX };
+            let least = for_progress.min(REMOTE_ITEMS_MIN).next_multiple_of(batch);
+            let least = least.min(REMOTE_ITEMS_MIN.max(batch)).min(usual);
+            (for_all_workers.min(for_progress).clamp(least, usual), limits.max_bytes)
         }
         CostClass::Fast | CostClass::StoreBound => (usual, limits.max_bytes),
     };
@@ -114,6 +121,25 @@ mod tests {
         let calls = Items { batch: 100, ..of_cost(CostClass::Remote) };
         let created = CreateLimits { chunks: LIMITS, ..CreateLimits::default() };
         assert_eq!(of_items(calls, &created, input).max_items, 100, "a whole call");
+    }
+
+    #[test]
+    fn a_small_job_of_remote_items_has_a_tally_of_chunks_of_whole_batches() {
+        let of_workers = |workers, lines: usize, batch, whole| {
+            let first = FirstText { bytes: "x\n".repeat(lines).into_bytes().into(), whole };
+            let created = CreateLimits { chunks: LIMITS, workers, ..CreateLimits::default() };
+            let calls = Items { batch, ..of_cost(CostClass::Remote) };
+            of_items(calls, &created, (&file(2 * lines as u64), &first)).max_items
+        };
+        let items = |lines, batch, whole| of_workers(50, lines, batch, whole);
+        assert_eq!((items(50, 1, true), of_workers(1, 50, 1, true)), (1, 1));
+        assert_eq!(items(51, 7, true), 7, "one batch");
+        assert_eq!((items(64, 1, true), items(65, 1, true), items(640, 1, true)), (1, 2, 10));
+        assert_eq!(items(640, 4, true), 12, "three batches");
+        assert_eq!((items(3200, 1, true), items(30_000, 1, true)), (50, 75), "as many as before");
+        assert_eq!((items(50, 100, true), items(50, 1000, true)), (100, 500), "a whole call, or the operator's limit");
+        assert_eq!(items(50, 1, false), 50, "more text may follow");
+        assert_eq!(items(50, 0, true), 1, "a batch that cannot be is no panic");
     }
 
     #[test]
