@@ -4,7 +4,7 @@ use rowmill_core::model::breaker::BreakerLimits;
 use rowmill_settings::declaration::{Advice, Errors, Figure, Function, Trigger, Use};
 use rowmill_settings::{
     ADMISSION_TABLE, COMPLETIONS_QUEUE, ISOLATE_QUEUE, ITEMS_HIGH_QUEUE, ITEMS_LOW_QUEUE, ITEMS_QUEUE, JOBS_TABLE,
-    JobTargets, JobTypeSettings, LANES_QUEUE, RECORDS_TABLE, SettingsGroup, WEBHOOK_SECRET,
+    JobTargets, JobTypeSettings, LANES_QUEUE, RECORDS_TABLE, SettingsGroup, TASKS_TABLE, WEBHOOK_SECRET,
 };
 
 use crate::limits::RunLimits;
@@ -49,6 +49,7 @@ pub static FUNCTION: Function = Function {
             "PartiQL statements upsert records, many in a request, each with its own condition. The others find \
                   out, once for each dataset, how many partitions it has, and store it.",
         ),
+        Use::of("Tasks", &["dynamodb:UpdateItem"], &[TASKS_TABLE]).why("Offers chunks to workers."),
         Use::FILES,
         Use::MISSING_OBJECTS,
         Use::RESULTS.why(

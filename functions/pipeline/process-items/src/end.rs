@@ -1,5 +1,6 @@
 //! The ends of a delivery of a chunk.
 
+use jiff::Timestamp;
 use rowmill_core::items::input::InputError;
 use rowmill_core::model::messages::{ChunkMessage, DeliveryMode};
 use rowmill_core::model::tally::{Counts, Tally};
@@ -19,6 +20,8 @@ pub enum ChunkEnd {
     Past,
     /// The job [drops](rowmill_core::model::job::Job::drops) the message: a resume has the chunk sent again.
     Dropped,
+    /// Its job type has workers, and the chunk is offered to them.
+    Offered,
     /// Its job type has lanes, and the message was received beside them. It is sent on one of them.
     Rerouted,
 }
@@ -38,6 +41,8 @@ pub(crate) enum Conclusion {
     Skip,
     /// The checkpoint records what is done, and a message for the next run is sent.
     HandOver,
+    /// A task of the chunk is offered to workers, who may look for it from this time on.
+    Offer(Timestamp),
     /// A message of the chunk is sent.
     Send(Box<ChunkMessage>, ChunkEnd),
 }

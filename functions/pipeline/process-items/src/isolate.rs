@@ -17,8 +17,8 @@ use rowmill_core::ports::processor::{CostClass, ItemError, ItemOutcome};
 
 use crate::end::{Conclusion, RunError};
 use crate::open_chunk::OpenChunk;
-use crate::progress::Progress;
 use crate::run::{ChunkRun, RunLimits, batch_len};
+use rowmill_core::items::progress::Progress;
 
 /// Runs the items of an isolated chunk that are not done.
 pub(crate) async fn run(chunk: &mut OpenChunk<'_>, run: &ChunkRun<'_>) -> Result<Conclusion, RunError> {
@@ -37,7 +37,7 @@ pub(crate) async fn run(chunk: &mut OpenChunk<'_>, run: &ChunkRun<'_>) -> Result
         // be ahead.
         let until = run.time_limit + run.limits.margin * 2;
         let deaths = chunk.suspects().map_or(0, |suspects| suspects.deaths);
-        if let Some(left) = chunk.note(Some(InFlight { until, deaths, items })).await? {
+        if let Some(left) = chunk.note(Some(InFlight::of_run(until, deaths, items))).await? {
             return Ok(left);
         }
         if run.clock.now() >= run.time_limit {
@@ -110,7 +110,8 @@ pub(crate) async fn failed_alone(
 
 /// Fails the next item as poison.
 pub(crate) fn pass_over_poison(chunk: &mut OpenChunk<'_>, limits: &RunLimits) -> Conclusion {
-    let message = format!("processing the item ended its process {DEATHS_MAX} times");
+    let deaths = chunk.suspects().map_or(DEATHS_MAX, |suspects| suspects.deaths);
+    let message = format!("processing the item ended its process {deaths} times");
     pass_over(chunk, ItemError::permanent(POISON, message), limits)
 }
 

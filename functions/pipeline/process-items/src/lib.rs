@@ -6,7 +6,6 @@
 //! |---|---|
 //! | [`process`] | the use case, from the message to the commit |
 //! | `plan`, [`end`] | its decisions; the ends of a delivery |
-//! | [`progress`] | the outcomes so far |
 //! | [`run`], `isolate` | runs the items of a chunk; of one whose message became a dead letter |
 //! | [`prepared`] | the processors that the process keeps |
 //! | [`open_chunk`] | reads and writes a chunk for a run |
@@ -26,7 +25,6 @@ pub mod neighbours;
 pub mod open_chunk;
 pub mod prepared;
 pub mod process;
-pub mod progress;
 pub mod reports;
 pub mod run;
 pub mod start;

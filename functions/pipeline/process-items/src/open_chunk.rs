@@ -12,14 +12,14 @@ use rowmill_core::model::messages::{ChunkMessage, DeliveryMode};
 use rowmill_core::model::run_output::RunOutput;
 use rowmill_core::model::tally::ChunkAddress;
 use rowmill_core::ports::processor::{ItemError, ItemOutcome};
-use rowmill_core::ports::{CheckpointMoved, Clock, Entropy, JobStore, Objects, PortError, Queue};
+use rowmill_core::ports::{CheckpointMoved, Clock, Entropy, JobStore, Objects, PortError, Queue, Tasks};
 use rowmill_core::progress::commit::joint_commits::Seat;
 
 use crate::end::{Conclusion, RunError};
 use crate::neighbours::{SharedObjects, SharedRead};
 use crate::prepared::Prepared;
-use crate::progress::Progress;
 use crate::watch::JobWatch;
+use rowmill_core::items::progress::Progress;
 
 pub struct ChunkPorts {
     pub jobs: Arc<dyn JobStore>,
@@ -28,6 +28,8 @@ pub struct ChunkPorts {
     /// The items queue, for a chunk whose run ran out of time.
     pub chunks: Arc<dyn Queue<ChunkMessage>>,
     pub isolated: Arc<dyn Queue<ChunkMessage>>,
+    /// What workers look for.
+    pub tasks: Arc<dyn Tasks>,
     pub clock: Arc<dyn Clock>,
     /// Names for runs, and jitter.
     pub entropy: Arc<dyn Entropy>,

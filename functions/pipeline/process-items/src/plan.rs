@@ -17,6 +17,8 @@ pub(crate) struct Facts<'a> {
     pub message: &'a ChunkMessage,
     pub redelivered: bool,
     pub type_limits: &'a JobTypeLimits,
+    /// True if workers process the items of the job's type.
+    pub has_workers: bool,
     /// `None` if it is gone.
     pub job: Option<Arc<Job>>,
     /// True if this delivery has noted that a chunk of the job begins.
@@ -81,6 +83,12 @@ impl Facts<'_> {
         if is_astray(self.type_limits, &job.job_type, message) {
             return Ok(Plan::Conclude(Conclusion::Send(Box::new(rerouted(message, job)), ChunkEnd::Rerouted)));
         }
+        if self.has_workers {
+            return match &self.checkpoint {
+                None if may_have_run => Err(Step::ReadCheckpoint),
+                checkpoint => Ok(self.offer(checkpoint.as_ref(), now)),
+            };
+        }
         if job.first_chunk_at.is_none() && !self.has_begun {
             return Err(Step::Begin);
         }
@@ -92,6 +100,18 @@ impl Facts<'_> {
                 Ok(Plan::Conclude(Conclusion::continued(message, DeliveryMode::Isolated)))
             }
             _ => Ok(Plan::Run(RunMode::Plain)),
+        }
+    }
+
+    /// The chunk is offered to workers, unless all of its items are done, or the next one has killed too many of them.
+    fn offer(&self, checkpoint: Option<&Checkpoint>, now: Timestamp) -> Plan {
+        let held_until = checkpoint.and_then(Checkpoint::held_until).filter(|until| *until > now);
+        match checkpoint {
+            Some(checkpoint) if held_until.is_none() && checkpoint.done >= self.message.chunk.items => {
+                Plan::Run(RunMode::Plain)
+            }
+            Some(checkpoint) if held_until.is_none() && checkpoint.has_poison() => Plan::Run(RunMode::PassOverPoison),
+            _ => Plan::Conclude(Conclusion::Offer(held_until.unwrap_or(now))),
         }
     }
 

@@ -25,6 +25,7 @@ struct Case {
     has_begun: bool,
     tally: Option<Tally>,
     checkpoint: Option<Checkpoint>,
+    has_workers: bool,
     limits: &'static str,
 }
 
@@ -33,7 +34,8 @@ impl Case {
         let job = Job { deadline_at: at(1000), first_chunk_at: Some(EPOCH), ..fixtures::job_in(Status::Running) };
         let message = fixtures::chunk_message(0, 1);
         let (redelivered, has_begun) = (false, false);
-        Self { redelivered, message, job: Some(job), has_begun, tally: None, checkpoint: None, limits: "{}" }
+        let (tally, checkpoint, has_workers) = (None, None, false);
+        Self { redelivered, message, job: Some(job), has_begun, tally, checkpoint, has_workers, limits: "{}" }
     }
 
     /// A message of this mode, with all that a delivery of it reads.
@@ -53,6 +55,7 @@ impl Case {
             message: &self.message,
             redelivered: self.redelivered,
             type_limits: &type_limits,
+            has_workers: self.has_workers,
             job: self.job.clone().map(Arc::new),
             has_begun: self.has_begun,
             tally: self.tally.clone(),
@@ -96,7 +99,7 @@ fn paused(job: Job) -> Job {
 }
 
 fn noted(until: u64, deaths: u32, items: u32) -> Option<Checkpoint> {
-    Some(Checkpoint { isolated: true, in_flight: Some(InFlight { until: at(until), deaths, items }), ..blank() })
+    Some(Checkpoint { isolated: true, in_flight: Some(InFlight::of_run(at(until), deaths, items)), ..blank() })
 }
 
 #[test]
@@ -193,4 +196,24 @@ fn an_expired_note_is_a_death_of_its_items() {
     assert_eq!(case(stored(2), false), run(RunMode::PassOverPoison), "noted by a run whose last write failed");
     assert_eq!(case(noted(100, 0, 16), true), conclude(Conclusion::HandOver), "suspects get a fresh message");
     assert_eq!(case(noted(100, 0, 16), false), run(RunMode::Isolated), "this is one");
+}
+
+#[test]
+fn a_chunk_of_a_type_with_workers_is_offered_and_not_run() {
+    let of_workers = |case: Case| Case { has_workers: true, ..case };
+    let offer = |due_at| conclude(Conclusion::Offer(at(due_at)));
+    let first = of_workers(Case::new()).job(|job| Job { first_chunk_at: None, ..job });
+    assert_eq!(first.plan(), offer(100), "nothing is read, and no chunk has begun");
+    assert_eq!(Case { redelivered: true, tally: Some(tally()), ..first }.plan(), Err(Step::ReadCheckpoint));
+    for mode in [DeliveryMode::Recovered, DeliveryMode::Isolated] {
+        assert_eq!(of_workers(Case::of(mode)).plan(), offer(100));
+        let with = |checkpoint| Case { checkpoint, ..of_workers(Case::of(mode)) };
+        assert_eq!(with(noted(200, 0, 1)).plan(), offer(205), "when its holder is given up");
+        assert_eq!(with(noted(90, 2, 1)).plan(), run(RunMode::PassOverPoison));
+        assert_eq!(with(noted(90, 1, 1)).plan(), offer(100));
+        let done = Checkpoint { done: fixtures::chunk_message(0, 1).chunk.items, ..blank() };
+        assert_eq!(with(Some(done)).plan(), run(RunMode::Plain), "only its commit is missing");
+    }
+    assert_eq!(of_workers(Case::new()).job(stopped).plan(), conclude(Conclusion::Skip));
+    assert_eq!(of_workers(Case::new()).job(paused).plan(), end(ChunkEnd::Dropped));
 }

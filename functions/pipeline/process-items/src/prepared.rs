@@ -41,7 +41,7 @@ type Kept = Arc<OnceCell<(Arc<Prepared>, usize)>>;
 
 pub struct PreparedJobs {
     jobs: Arc<dyn JobStore>,
-    job_types: JobTypes,
+    pub job_types: JobTypes,
     batches: Arc<dyn BatchRunner>,
     kept: Mutex<LruCache<JobGuid, Kept>>,
 }

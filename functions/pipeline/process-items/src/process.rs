@@ -11,13 +11,14 @@ use jiff::Timestamp;
 use rowmill_core::items::input::InputError;
 use rowmill_core::items::run_output;
 use rowmill_core::model::checkpoint::Checkpoint;
-use rowmill_core::model::job::{Stop, StopCode};
-use rowmill_core::model::messages::ChunkMessage;
-use rowmill_core::model::tally::{Committed, Counts, Tally};
+use rowmill_core::model::job::Stop;
+use rowmill_core::model::messages::{ChunkMessage, DeliveryMode};
+use rowmill_core::model::tally::Committed;
+use rowmill_core::model::task::Task;
 use rowmill_core::ports::PortError;
 use rowmill_core::ports::processor::ItemError;
 use rowmill_core::progress::commit::committer::ChunkCommitter;
-use rowmill_core::progress::update::{stop_attempt, stop_exceeded, stop_overdue};
+use rowmill_core::progress::update::{stop_after_commit, stop_attempt, stop_for_input, stop_overdue};
 
 use crate::end::{ChunkEnd, Conclusion, RunError};
 use crate::invocation::Invocation;
@@ -25,9 +26,9 @@ use crate::isolate;
 use crate::lane::LaneHold;
 use crate::open_chunk::{ChunkPorts, Delivery, OpenChunk};
 use crate::plan::{Facts, Plan, RunMode, Step};
-use crate::progress::Progress;
 use crate::reports::RunReports;
 use crate::run::{RunLimits, Runs};
+use rowmill_core::items::progress::Progress;
 
 /// The use case and the ports it works through.
 pub struct ChunkProcessor {
@@ -80,10 +81,13 @@ impl ChunkProcessor {
                 Err(PortError::NotFound) => None,
                 job => Some(job?),
             },
+            has_workers: false,
             has_begun: false,
             tally: None,
             checkpoint: None,
         };
+        let job_type = facts.job.as_ref().and_then(|job| self.runs.prepared.job_types.get(&job.job_type));
+        facts.has_workers = job_type.is_some_and(|job_type| job_type.tasks().is_some());
         loop {
             let now = self.ports.clock.now();
             let step = match facts.plan(now) {
@@ -208,6 +212,15 @@ impl ChunkProcessor {
                 self.ports.send(next).await?;
                 Ok(ChunkEnd::Continued)
             }
+            Conclusion::Offer(due_at) => {
+                let message = chunk.delivery.message;
+                // It comes back with what workers have done of it.
+                let message = ChunkMessage { delivery_mode: DeliveryMode::Recovered, ..message.clone() };
+                let job = chunk.delivery.watch.job(message.job_guid).await?;
+                let task = Task { job_type: job.job_type.clone(), message, due_at, holder: None };
+                self.ports.tasks.offer(&task, self.ports.clock.now()).await?;
+                Ok(ChunkEnd::Offered)
+            }
             Conclusion::Send(message, end) => {
                 self.ports.send(*message).await?;
                 Ok(end)
@@ -226,38 +239,22 @@ impl ChunkProcessor {
             return Ok(ChunkEnd::Repeated);
         }
         if counts.failed > 0 {
-            self.check_tolerance(chunk, committed.tally()).await?;
+            let job = chunk.delivery.watch.job(message.job_guid).await?;
+            stop_after_commit(&*self.ports.jobs, &job, committed.tally(), self.ports.clock.now()).await?;
         }
         Ok(ChunkEnd::Committed(*counts))
-    }
-
-    /// Stops the job if more items have failed than it tolerates. One read is enough: it counts the closed tallies and
-    /// the tally of this commit. Other open tallies are counted when they close. A redrive is not checked: its items
-    /// had failed before.
-    async fn check_tolerance(&self, chunk: &OpenChunk<'_>, tally: &Tally) -> Result<(), PortError> {
-        let Delivery { message, watch, .. } = chunk.delivery;
-        let job = watch.job(message.job_guid).await?;
-        if job.is_past(1) || tally.attempt > 1 || job.tolerance.is_none() {
-            return Ok(());
-        }
-        let totals = self.ports.jobs.totals(message.job_guid, 1).await?;
-        let open = if totals.closed.contains(&tally.number) { Counts::default() } else { tally.counts };
-        let counts = totals.counts + open;
-        stop_exceeded(&*self.ports.jobs, &job, counts, self.ports.clock.now()).await.map(drop)
     }
 }
 
 /// Why the job must stop after this error of a run. Its other chunks find it stopped and hold no threads of their own.
 fn stop_after(error: &RunError, message: &ChunkMessage, limits: &RunLimits, now: Timestamp) -> Option<Stop> {
-    let (job_guid, place) = (message.job_guid, Some(message.chunk.start()).filter(|_| message.address.attempt == 1));
+    let job_guid = message.job_guid;
     match error {
-        RunError::Input(InputError::SourceChanged(how)) => Some(Stop::source_changed(how, place, now)),
-        RunError::Input(error @ InputError::OtherItems { .. }) => {
-            tracing::error!(job.id = %job_guid, chunk.row = message.chunk.first_row, %error, "misread");
-            let said =
-                "rows are read differently than they were split; please report this error, with the file if possible";
-            let (row, offset) = place.map(|place| (place.row, place.offset)).unzip();
-            Some(Stop { row, offset, ..Stop::because(StopCode::AuditFailed, said, now) })
+        RunError::Input(error) => {
+            if let InputError::OtherItems { .. } = error {
+                tracing::error!(job.id = %job_guid, chunk.row = message.chunk.first_row, %error, "misread");
+            }
+            stop_for_input(error, message, now)
         }
         RunError::Held { row } => {
             tracing::error!(job.id = %job_guid, item.row = row, "an item holds its thread, its job is stopped");

@@ -18,8 +18,8 @@ use crate::end::{ChunkEnd, Conclusion, RunError};
 pub use crate::limits::RunLimits;
 use crate::open_chunk::{ChunkPorts, Delivery};
 use crate::prepared::{Prepared, PreparedJobs};
-use crate::progress::Progress;
 use crate::watch::JobWatch;
+use rowmill_core::items::progress::Progress;
 
 /// State that the runs of a process share.
 pub struct Runs {

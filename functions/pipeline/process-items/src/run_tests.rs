@@ -21,9 +21,9 @@ use rowmill_core::text::{Chunk, ChunkLimits, ChunkMode, Dialect, Format, Head};
 
 use crate::end::{ChunkEnd, Conclusion, RunError};
 use crate::prepared::Prepared;
-use crate::progress::Progress;
 use crate::run::{ChunkRun, RunLimits};
 use crate::watch::JobWatch;
+use rowmill_core::items::progress::Progress;
 
 /// Fails each row with the errors of its script, one a call. A row without a script succeeds.
 #[derive(Default)]

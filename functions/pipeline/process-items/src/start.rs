@@ -48,7 +48,7 @@ impl ChunkProcessor {
         let prepared = PreparedJobs::new(jobs.clone(), job_types, Arc::clone(&batches));
         Ok(Self {
             lane: LaneHold { deliveries: ports.lane_deliveries.get()?, clock: clock.clone() },
-            ports: ChunkPorts { jobs, objects, chunks, isolated, clock, entropy },
+            ports: ChunkPorts { jobs, objects, chunks, isolated, tasks: ports.tasks.get()?, clock, entropy },
             committer: JobSteps::of(ports)?.committer,
             runs: Runs { prepared, batches, limits, type_limits: ports.type_limits.get()? },
             reports: RunReports::new(BreakerSteps::of(ports, breaker)?),

@@ -6,6 +6,7 @@ pub mod failed;
 pub mod give_up;
 pub mod input;
 pub mod outputs;
+pub mod progress;
 pub mod run_output;
 pub mod skipped;
 pub mod stored_job;

@@ -4,10 +4,12 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
+use crate::items::input::InputError;
 use crate::model::cost::Usage;
 use crate::model::ids::RunId;
-use crate::model::job::{Job, Lease, Stop};
-use crate::model::tally::Counts;
+use crate::model::job::{Job, Lease, Stop, StopCode};
+use crate::model::messages::ChunkMessage;
+use crate::model::tally::{Counts, Tally};
 use crate::ports::{Clock, JobStore, PortError, UpdateAnswer};
 
 /// Maximum number of writes of a transition if another write is first each time. One of those who write at the same
@@ -128,6 +130,33 @@ pub async fn stop_attempt(jobs: &dyn JobStore, job: &Job, stop: &Stop) -> Result
 /// Stops an attempt whose deadline has passed. If none of its chunks has begun, it lacked capacity and not time.
 pub async fn stop_overdue(jobs: &dyn JobStore, job: &Job, now: Timestamp) -> Result<Updated, PortError> {
     update_job(jobs, job, |job| job.stop_overdue(now)).await
+}
+
+/// Stops an attempt if more items have failed than it tolerates, as the commit that left this tally shows. One read is
+/// enough: it counts the closed tallies and this one. Other open tallies are counted when they close. A redrive is not
+/// checked: its items had failed before.
+pub async fn stop_after_commit(jobs: &dyn JobStore, job: &Job, tally: &Tally, now: Timestamp) -> Result<(), PortError> {
+    if job.is_past(1) || tally.attempt > 1 || job.tolerance.is_none() {
+        return Ok(());
+    }
+    let totals = jobs.totals(job.job_guid, 1).await?;
+    let open = if totals.closed.contains(&tally.number) { Counts::default() } else { tally.counts };
+    stop_exceeded(jobs, job, totals.counts + open, now).await.map(drop)
+}
+
+/// Why a job must stop whose chunk of this message cannot be read: its other chunks need not find out.
+pub fn stop_for_input(error: &InputError, message: &ChunkMessage, now: Timestamp) -> Option<Stop> {
+    let place = Some(message.chunk.start()).filter(|_| message.address.attempt == 1);
+    match error {
+        InputError::SourceChanged(how) => Some(Stop::source_changed(how, place, now)),
+        InputError::OtherItems { .. } => {
+            let said =
+                "rows are read differently than they were split; please report this error, with the file if possible";
+            let (row, offset) = place.map(|place| (place.row, place.offset)).unzip();
+            Some(Stop { row, offset, ..Stop::because(StopCode::AuditFailed, said, now) })
+        }
+        InputError::Port(_) => None,
+    }
 }
 
 /// Stops an attempt if these counts of it exceed the job's tolerance. Returns as [`stop_attempt`].

@@ -1,11 +1,11 @@
 //! The progress of a run at its chunk.
 
-use rowmill_core::items::input::InputItem;
-use rowmill_core::model::checkpoint::Checkpoint;
-use rowmill_core::model::run_output::{ItemOutput, RunOutput};
-use rowmill_core::model::tally::Counts;
-use rowmill_core::ports::OUTPUT_TOO_LARGE;
-use rowmill_core::ports::processor::{ItemError, ItemOutcome};
+use crate::items::input::InputItem;
+use crate::model::checkpoint::Checkpoint;
+use crate::model::run_output::{ItemOutput, RunOutput};
+use crate::model::tally::Counts;
+use crate::ports::OUTPUT_TOO_LARGE;
+use crate::ports::processor::{ItemError, ItemOutcome};
 
 /// The outcomes of a chunk's items, in their order. The items in front are done.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
