@@ -2,7 +2,7 @@ use std::collections::HashMap;
 use std::ops::Deref;
 
 use aws_sdk_dynamodb::types::AttributeValue;
-use rowmill_aws::adapters::dynamodb::{DynamoDbRecordStore, bucket_of};
+use rowmill_aws::adapters::dynamodb::{DynamoDbRecordStore, DynamoDbTasks, bucket_of};
 use rowmill_core::contract::{self, Records};
 use rowmill_core::model::ids::JobGuid;
 use rowmill_core::model::records::{Dataset, RecordVersion, Upsert, Upserted};
@@ -50,6 +50,12 @@ async fn the_job_store_keeps_the_contract() {
     // A server for each check: the checks use the same identifiers, and a server remembers a transaction's token even
     // for other tables.
     contract::job_store(async || Server::start().await.job_store().await).await;
+}
+
+#[tokio::test]
+async fn the_tasks_table_keeps_the_contract() {
+    let server = Server::start().await;
+    contract::tasks(async || DynamoDbTasks::new(server.client.clone(), server.tasks_table().await)).await;
 }
 
 #[tokio::test]

@@ -2,8 +2,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::types::{
-    AttributeDefinition, BillingMode, GlobalSecondaryIndex, KeySchemaElement, KeyType, Projection, ProjectionType,
-    ScalarAttributeType,
+    AttributeDefinition, BillingMode, GlobalSecondaryIndex, KeySchemaElement, KeyType, LocalSecondaryIndex, Projection,
+    ProjectionType, ScalarAttributeType,
 };
 use dynoxide::Database;
 use rowmill_aws::adapters::dynamodb::{DynamoDbJobStore, DynamoDbQuotas, DynamoDbRecordStore, DynamoDbUploadStore};
@@ -58,6 +58,30 @@ impl Server {
     pub async fn connections_table(&self) -> String {
         let table = format!("connections-{}", self.tables.fetch_add(1, Ordering::Relaxed));
         create_table(&self.client, &table, &["scope", "entry"]).await;
+        table
+    }
+
+    /// Creates an empty tasks table. Returns its name.
+    pub async fn tasks_table(&self) -> String {
+        let table = format!("tasks-{}", self.tables.fetch_add(1, Ordering::Relaxed));
+        let due_index = LocalSecondaryIndex::builder()
+            .index_name("due-index")
+            .key_schema(element("scope", KeyType::Hash))
+            .key_schema(element("dueAt", KeyType::Range))
+            .projection(Projection::builder().projection_type(ProjectionType::All).build());
+        self.client
+            .create_table()
+            .table_name(&table)
+            .billing_mode(BillingMode::PayPerRequest)
+            .key_schema(element("scope", KeyType::Hash))
+            .key_schema(element("entry", KeyType::Range))
+            .attribute_definitions(text("scope"))
+            .attribute_definitions(text("entry"))
+            .attribute_definitions(number("dueAt"))
+            .local_secondary_indexes(due_index.build().unwrap())
+            .send()
+            .await
+            .unwrap();
         table
     }
 

@@ -301,7 +301,7 @@ fn checkpoint() -> Checkpoint {
         counts: COUNTS,
         run_output: Some(run(6)),
         isolated: true,
-        in_flight: Some(InFlight { until: at(9), deaths: 1, items: 1 }),
+        in_flight: Some(InFlight::of_run(at(9), 1, 1)),
         suspects: Some(Suspects { until: 4, part: 1, beyond: Some(2), deaths: 1, failures: 1 }),
         passed_over: 1,
         begun: Some(3),

@@ -18,7 +18,8 @@ use serde::Serialize;
 
 use crate::adapters::api_gateway::ApiGatewayConnections;
 use crate::adapters::dynamodb::{
-    DynamoDbBreakers, DynamoDbJobStore, DynamoDbLive, DynamoDbQuotas, DynamoDbRecordStore, DynamoDbUploadStore,
+    DynamoDbBreakers, DynamoDbJobStore, DynamoDbLive, DynamoDbQuotas, DynamoDbRecordStore, DynamoDbTasks,
+    DynamoDbUploadStore,
 };
 use crate::adapters::eventbridge::EventBridgeEvents;
 use crate::adapters::lambda::LambdaTarget;
@@ -147,6 +148,9 @@ fn ports(clients: &Clients) -> Ports {
         tickets: Port::on(settings::CONNECTIONS_TABLE.read(), |table| live(table) as _),
         connections: Port::on(settings::CONNECTIONS_TABLE.read(), |table| live(table) as _),
         subscriptions: Port::on(settings::CONNECTIONS_TABLE.read(), |table| live(table) as _),
+        tasks: Port::on(settings::TASKS_TABLE.read(), |table| {
+            Arc::new(DynamoDbTasks::new(clients.dynamodb(), table)) as _
+        }),
         // `process-items` gives its own, with its item timeout.
         batches: Port::default(),
         clock: Port::given(Arc::new(SystemClock)),

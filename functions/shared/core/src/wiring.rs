@@ -7,7 +7,7 @@ use crate::model::job_type_limits::JobTypeLimits;
 use crate::model::messages::{ChunkMessage, CompletionMessage, SplitMessage};
 use crate::ports::{
     BatchRunner, Blocks, Breakers, Clock, Connections, Deliveries, DirectTransfers, Entropy, Events, JobStore,
-    MultipartObjects, Objects, OutstandingUploads, Queue, RecordStore, RequestCounts, Subscriptions, Tickets,
+    MultipartObjects, Objects, OutstandingUploads, Queue, RecordStore, RequestCounts, Subscriptions, Tasks, Tickets,
     UploadStore,
 };
 use crate::sending::lane_router::LaneRouter;
@@ -38,6 +38,7 @@ pub struct Ports {
     pub tickets: Port<dyn Tickets>,
     pub connections: Port<dyn Connections>,
     pub subscriptions: Port<dyn Subscriptions>,
+    pub tasks: Port<dyn Tasks>,
     pub batches: Port<dyn BatchRunner>,
     pub clock: Port<dyn Clock>,
     pub entropy: Port<dyn Entropy>,

@@ -71,6 +71,8 @@ pub const RECORDS_TABLE: Resource =
 /// Tickets, live connections and what they watch.
 pub const CONNECTIONS_TABLE: Resource =
     Resource::of("ConnectionsTable", "ROWMILL_CONNECTIONS_TABLE", "the name of the connections table");
+/// Chunks that wait for workers outside of the stack.
+pub const TASKS_TABLE: Resource = Resource::of("TasksTable", "ROWMILL_TASKS_TABLE", "the name of the tasks table");
 /// Uploads and results.
 pub const BUCKET: Resource = Resource::of("Bucket", "ROWMILL_BUCKET", "the name of the bucket");
 /// Where clients open live connections. Empty in a stack without an HTTP API.

@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 use super::{Client, Listener, Operator, Outsider, Receiver, Records};
 use crate::in_memory::{
     InMemoryBreakers, InMemoryEvents, InMemoryJobStore, InMemoryLive, InMemoryObjects, InMemoryQueue, InMemoryQuotas,
-    InMemoryRecordStore, InMemoryUploadStore,
+    InMemoryRecordStore, InMemoryTasks, InMemoryUploadStore,
 };
 use crate::model::blocks::Principal;
 use crate::model::messages::ChunkMessage;
@@ -86,5 +86,6 @@ keep! {
     the_in_memory_events_keep_the_contract: events by Arc<InMemoryEvents>;
     the_in_memory_live_connections_keep_the_contract: live by InMemoryLive;
     the_in_memory_quotas_keep_the_contracts_of_uploads_and_requests: request_counts, outstanding_uploads by InMemoryQuotas;
+    the_in_memory_tasks_keep_the_contract: tasks by InMemoryTasks;
     the_in_memory_blocks_keep_the_contract: blocks by Arc<InMemoryQuotas>;
 }

@@ -12,6 +12,7 @@ mod objects;
 mod queue;
 mod quotas;
 mod record_store;
+mod tasks;
 mod upload_store;
 
 #[cfg(test)]
@@ -26,6 +27,7 @@ pub use objects::{Outsider, objects};
 pub use queue::{Receiver, queue};
 pub use quotas::{Operator, blocks, outstanding_uploads, request_counts};
 pub use record_store::{Records, record_store};
+pub use tasks::tasks;
 pub use upload_store::upload_store;
 
 use jiff::Timestamp;

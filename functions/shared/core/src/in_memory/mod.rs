@@ -9,6 +9,7 @@ mod objects;
 mod queue;
 mod quotas;
 mod record_store;
+mod tasks;
 mod upload_store;
 mod world;
 
@@ -21,6 +22,7 @@ pub use objects::InMemoryObjects;
 pub use queue::{InMemoryDeliveries, InMemoryQueue};
 pub use quotas::InMemoryQuotas;
 pub use record_store::InMemoryRecordStore;
+pub use tasks::InMemoryTasks;
 pub use upload_store::InMemoryUploadStore;
 pub use world::{CountingEntropy, ManualClock};
 

@@ -60,6 +60,17 @@ pub struct InFlight {
     pub deaths: u32,
     /// Number of items, from the first one that is not done.
     pub items: u32,
+    /// True if the holder is a [worker](crate::model::task) that has not said that it has begun. Then it cannot die on
+    /// them.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub unconfirmed: bool,
+}
+
+impl InFlight {
+    /// A note of a run of `process-items`.
+    pub const fn of_run(until: Timestamp, deaths: u32, items: u32) -> Self {
+        Self { until, deaths, items, unconfirmed: false }
+    }
 }
 
 /// In how many parts items are run again that did not end together.
@@ -108,7 +119,7 @@ impl Checkpoint {
         let known = self.suspects.filter(|suspects| suspects.concern(self.done));
         let beyond = known.and_then(|suspects| suspects.beyond);
         match self.in_flight {
-            None => known,
+            None | Some(InFlight { unconfirmed: true, .. }) => known,
             Some(note) if note.items > 1 => Some(Suspects { beyond, ..Suspects::after(self.done, note.items) }),
             Some(note) => {
                 let known = known.unwrap_or(Suspects::after(self.done, 1));

@@ -96,6 +96,22 @@ impl JobTypeLimits {
         }
     }
 
+    /// Checks that none of these job types, whose items workers process, has lanes.
+    ///
+    /// # Errors
+    /// [`JobTypesError::JobType`].
+    pub fn check_lanes<'n>(&self, mut by_workers: impl Iterator<Item = &'n str>) -> Result<(), JobTypesError> {
+        match by_workers.find(|name| self.of(name).concurrency.is_some()) {
+            None => Ok(()),
+            Some(name) => Err(error(
+                name,
+                "has a `concurrency`, and its items are processed by workers, which no lane bounds: leave it out, and run \
+                 as many workers as may work at once"
+                    .to_owned(),
+            )),
+        }
+    }
+
     pub fn of(&self, job_type: &str) -> TypeLimits {
         self.0.get(job_type).copied().unwrap_or_default()
     }
@@ -192,6 +208,9 @@ mod tests {
     fn a_type_that_no_function_knows_is_refused_with_the_known_ones() {
         let limits = JobTypeLimits::parse(r#"{"rendr": {"concurrency": 1}}"#).unwrap();
         assert!(limits.check_known(&["import", "rendr"]).is_ok());
+        assert!(limits.check_lanes(["import"].into_iter()).is_ok());
+        let lanes = limits.check_lanes(["import", "rendr"].into_iter()).unwrap_err().to_string();
+        assert!(lanes.starts_with("the parameter JobTypes: `rendr` has a `concurrency`"), "{lanes}");
         let message = limits.check_known(&["import", "render"]).unwrap_err().to_string();
         assert_eq!(
             message,

@@ -26,6 +26,7 @@ pub mod run_output;
 pub mod sha256;
 pub mod spec;
 pub mod tally;
+pub mod task;
 pub mod upload;
 pub mod warnings;
 pub mod webhook_key;

@@ -15,7 +15,12 @@ pub struct Item {
 impl Item {
     /// A key that is the same every time this item is processed for this job: `jobGuid/row`.
     pub fn idempotency_key(&self) -> String {
-        format!("{}/{}", self.job_guid, self.row)
+        Self::identifier(self.job_guid, self.row)
+    }
+
+    /// The name of the item of this row, as targets and workers get it.
+    pub fn identifier(job: JobGuid, row: u64) -> String {
+        format!("{job}/{row}")
     }
 }
 

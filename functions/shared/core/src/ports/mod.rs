@@ -20,6 +20,7 @@ mod queue;
 mod record_store;
 mod request_counts;
 mod target;
+mod tasks;
 mod upload_store;
 
 pub use batch_runner::{BatchCall, BatchEnd, BatchRunner, ItemBatch};
@@ -45,4 +46,5 @@ pub use queue::{Deliveries, Queue};
 pub use record_store::RecordStore;
 pub use request_counts::{Counted, RequestCounts, RequestToCount};
 pub use target::{ANSWER_MAX_BYTES, REQUEST_MAX_BYTES, RecordObject, Target, TargetError, TargetItem, TargetRequest};
+pub use tasks::Tasks;
 pub use upload_store::UploadStore;

@@ -11,6 +11,7 @@ use futures::stream::{self, StreamExt};
 pub use super::item::{Item, ItemError, ItemOutcome};
 use super::item_watch::AtItem;
 use crate::model::spec::{OutputFile, Spec};
+use crate::model::task::TaskTerms;
 
 const FAST_BATCH_ITEMS: usize = 256;
 
@@ -33,6 +34,11 @@ pub trait JobType: Send + Sync {
     /// Where the items come from. Default: a file.
     fn input(&self) -> InputKind {
         InputKind::File
+    }
+
+    /// How workers outside of the stack process its items, if they do. Default: they do not.
+    fn tasks(&self) -> Option<TaskTerms> {
+        None
     }
 
     /// Makes the processor for a job's items.

@@ -5,12 +5,14 @@
 //! | [`update`] | updates of the job row: transitions, stops, leases |
 //! | [`counters`] | the totals and the open tallies of an attempt |
 //! | [`commit`] | commits of chunks, and the chunks that are sent after them |
+//! | [`tasks`] | tasks of workers that go back to `process-items` |
 //! | [`breaker`] | the breaker of a job type, for jobs whose target is down |
 //! | [`why`] | what holds a job up |
 
 pub mod breaker;
 pub mod commit;
 pub mod counters;
+pub mod tasks;
 pub mod update;
 pub mod why;
 #[cfg(test)]

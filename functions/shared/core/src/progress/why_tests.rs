@@ -205,7 +205,7 @@ fn checkpoints_tell_chunks_that_run_item_by_item_from_slow_ones() {
         at: at(second),
         ..Checkpoint::blank(ChunkAddress { attempt: 1, tally: 0, index }, at(second))
     };
-    let note = |until| Some(InFlight { until: at(until), deaths: 0, items: 1 });
+    let note = |until| Some(InFlight::of_run(at(until), 0, 1));
     let checkpoints = vec![
         checkpoint(1, true, 3, 930, note(NOW + 60)),
         checkpoint(2, false, 6, 920, None),

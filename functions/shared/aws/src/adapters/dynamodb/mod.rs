@@ -33,13 +33,20 @@
 //! | `connection#<id>`, `connection` | `owner` |
 //! | `watch#<owner>`, `<connection id>` | `topics`, a string set of job GUIDs and `mine`: what the connection watches |
 //!
+//! The tasks table has the keys `scope` and `entry`, and an index of each scope by `dueAt`:
+//!
+//! | row | attributes |
+//! |---|---|
+//! | `tasks#<job type>#<owner>`, `<job>.<attempt>.<tally>.<index>` | `message` as JSON and its `pauses`; `dueAt`; `holder`, the worker that leased it last |
+//! | `owners#<job type>`, `<owner>` | `at`, the last offer of one of its tasks |
+//!
 //! | where | attributes live in |
 //! |---|---|
 //! | `job_store/job_row.rs` | the job row; `updates.rs` writes what a transition changes, `admissions.rs`, `attempts.rs` and `completions.rs` the transactions |
 //! | `job_store/spec_row.rs`, `tally_row.rs`, `checkpoints.rs`, `dead_letters.rs` | the other rows of a job |
 //! | `job_store/slots.rs`, `admissions.rs` | the counters, the idempotency keys and the dedupe keys |
 //! | `breakers.rs`, `quotas/` | the other rows of the admission table |
-//! | `upload_store.rs`, `record_statements.rs`, `datasets.rs`, `live.rs` | the uploads, records and connections tables |
+//! | `upload_store.rs`, `record_statements.rs`, `datasets.rs`, `live.rs`, `tasks.rs` | the uploads, records, connections and tasks tables |
 //!
 //! Times are milliseconds since 1970. Only `expiresAt` is in seconds, since DynamoDB's time to live requires it.
 
@@ -55,6 +62,7 @@ mod quotas;
 mod record_pages;
 mod record_statements;
 mod record_store;
+mod tasks;
 mod transact;
 mod upload_store;
 mod write;
@@ -66,4 +74,5 @@ pub use live::DynamoDbLive;
 pub use quotas::DynamoDbQuotas;
 pub use record_statements::bucket_of;
 pub use record_store::DynamoDbRecordStore;
+pub use tasks::DynamoDbTasks;
 pub use upload_store::DynamoDbUploadStore;

@@ -19,7 +19,7 @@ fn full() -> Checkpoint {
         counts: Counts { succeeded: 3, failed: 2, skipped: 0 },
         run_output: Some(run(9)),
         isolated: true,
-        in_flight: Some(InFlight { until: at(60), deaths: 1, items: 1 }),
+        in_flight: Some(InFlight::of_run(at(60), 1, 1)),
         passed_over: 1,
         begun: Some(2),
         ..blank()
@@ -71,6 +71,8 @@ pub async fn a_move_whose_reply_was_lost_is_recognised(store: &impl JobStore) {
         assert_eq!(store.move_checkpoint(guid(1), checkpoint).await.unwrap(), CheckpointMoved::Won);
     }
     assert_eq!(store.checkpoint(guid(1), CHUNK).await.unwrap(), Some(second.clone()));
+    let other = Checkpoint { done: second.done + 1, ..second.clone() };
+    assert_eq!(store.move_checkpoint(guid(1), &other).await.unwrap(), CheckpointMoved::Lost(second.clone()));
     // After the checkpoint has moved on, an old move is lost, also one of its own run.
     assert_eq!(store.move_checkpoint(guid(1), &first).await.unwrap(), CheckpointMoved::Lost(second));
 }

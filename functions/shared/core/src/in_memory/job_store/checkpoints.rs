@@ -17,7 +17,7 @@ impl Checkpoints for InMemoryJobStore {
         let mut tables = lock(&self.0);
         let place = (job, moved.chunk);
         match tables.checkpoints.get(&place) {
-            Some(there) if there.rev == moved.rev && there.by == moved.by => Ok(CheckpointMoved::Won),
+            Some(there) if there == moved => Ok(CheckpointMoved::Won),
             Some(there) if there.rev + 1 != moved.rev => Ok(CheckpointMoved::Lost(there.clone())),
             None if moved.rev != 1 => Ok(CheckpointMoved::Lost(Checkpoint::blank(moved.chunk, moved.at))),
             _ => {

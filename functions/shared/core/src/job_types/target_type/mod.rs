@@ -39,6 +39,7 @@ pub use answer::{BadAnswer, Results, read_answer};
 use self::bisect::{Bisection, TARGET_FAILED, TARGET_UNAVAILABLE};
 use crate::model::ids::JobGuid;
 use crate::model::spec::{OutputFile, Spec};
+use crate::model::task::TaskTerms;
 use crate::ports::processor::{
     CostClass, InputKind, Item, ItemError, ItemOutcome, ItemProcessor, JobType, ParamsError,
 };
@@ -61,6 +62,7 @@ pub struct TargetType {
     calls: TargetCalls,
     input: InputKind,
     target: Option<Arc<dyn Target>>,
+    tasks: Option<TaskTerms>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -76,13 +78,19 @@ pub struct TargetCalls {
 impl TargetType {
     /// The type with this name and target. Without a target (`None`) it can only check params.
     pub fn new(name: impl Into<String>, calls: TargetCalls, target: Option<Arc<dyn Target>>) -> Self {
-        Self { name: name.into(), calls, input: InputKind::File, target }
+        Self { name: name.into(), calls, input: InputKind::File, target, tasks: None }
     }
 
     /// The same type with items from elsewhere. Without input ([`InputKind::None`]) the target is called once per job.
     #[must_use]
     pub fn with_input(self, input: InputKind) -> Self {
         Self { input, ..self }
+    }
+
+    /// The same type, whose items workers process. They get requests and give answers like a target.
+    #[must_use]
+    pub fn by_workers(self, terms: TaskTerms) -> Self {
+        Self { tasks: Some(terms), ..self }
     }
 }
 
@@ -98,6 +106,10 @@ impl JobType for TargetType {
 
     fn input(&self) -> InputKind {
         self.input
+    }
+
+    fn tasks(&self) -> Option<TaskTerms> {
+        self.tasks
     }
 
     fn prepare(&self, spec: &Spec) -> Result<Arc<dyn ItemProcessor>, ParamsError> {

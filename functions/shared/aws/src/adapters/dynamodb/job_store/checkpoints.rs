@@ -53,8 +53,8 @@ impl Checkpoints for DynamoDbJobStore {
             Ok(Written::Applied(_)) => Ok(CheckpointMoved::Won),
             Ok(Written::Refused(item)) => {
                 let there = checkpoint_of(update.doing, &item)?;
-                // Our own move: its reply was lost.
-                let own = there.rev == moved.rev && there.by == moved.by;
+                // Our own move: its reply was lost. A worker may have two requests under way, with one token.
+                let own = there == *moved;
                 Ok(if own { CheckpointMoved::Won } else { CheckpointMoved::Lost(there) })
             }
             Err(PortError::NotFound) => Ok(CheckpointMoved::Lost(Checkpoint::blank(moved.chunk, moved.at))),

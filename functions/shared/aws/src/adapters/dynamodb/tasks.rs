@@ -1,0 +1,210 @@
+//! The tasks table.
+
+use async_trait::async_trait;
+use aws_sdk_dynamodb::Client;
+use aws_sdk_dynamodb::operation::query::builders::QueryFluentBuilder;
+use aws_sdk_dynamodb::operation::update_item::builders::UpdateItemFluentBuilder;
+use aws_sdk_dynamodb::types::AttributeValue;
+use jiff::{SignedDuration, Timestamp};
+use rowmill_core::model::ids::{JobGuid, Owner};
+use rowmill_core::model::task::{Task, TaskId};
+use rowmill_core::ports::{BoxError, PortError, Tasks};
+
+use super::attributes::{Item, expiry_seconds, from_millis, number, text, time};
+use super::errors::port_error;
+use super::write::Update;
+
+/// Retention of a row whose task nobody looks at: longer than a job may take.
+const KEPT: SignedDuration = SignedDuration::from_hours(21 * 24);
+
+/// Tasks by when they are due. Local, so that its reads are consistent.
+const DUE_INDEX: &str = "due-index";
+
+const OFFER: Update = Update {
+    doing: "offering a task",
+    change: "SET #message = :message, #pauses = :pauses, #dueAt = :due, #expiresAt = :expires",
+    condition: "attribute_not_exists(#pauses) OR #pauses < :pauses",
+};
+
+const PUT_OFF: Update =
+    Update { doing: "putting a task off", change: "SET #dueAt = :due", condition: "#dueAt = :seen" };
+
+const LEND: Update = Update { change: "SET #dueAt = :due, #holder = :holder", ..PUT_OFF };
+
+const NOTE_OWNER: Update =
+    Update { doing: "noting who has tasks", change: "SET #at = :at, #expiresAt = :expires", condition: "" };
+
+/// The tasks table in DynamoDB.
+#[derive(Clone, Debug)]
+pub struct DynamoDbTasks {
+    client: Client,
+    table: String,
+}
+
+impl DynamoDbTasks {
+    pub const fn new(client: Client, table: String) -> Self {
+        Self { client, table }
+    }
+
+    fn update(&self, scope: String, entry: impl ToString) -> UpdateItemFluentBuilder {
+        self.client.update_item().table_name(&self.table).key("scope", text(scope)).key("entry", text(entry))
+    }
+
+    fn query(&self, scope: String, limit: usize) -> QueryFluentBuilder {
+        self.client
+            .query()
+            .table_name(&self.table)
+            .consistent_read(true)
+            .limit(i32::try_from(limit).unwrap_or(i32::MAX))
+            .expression_attribute_names("#scope", "scope")
+            .expression_attribute_values(":scope", text(scope))
+    }
+
+    /// Deletes a row on a condition. A failed condition is no error.
+    async fn delete(
+        &self,
+        doing: &'static str,
+        (scope, entry): (String, String),
+        (attribute, condition): (&str, &str),
+        value: AttributeValue,
+    ) -> Result<(), PortError> {
+        let request = self
+            .client
+            .delete_item()
+            .table_name(&self.table)
+            .key("scope", text(scope))
+            .key("entry", text(entry))
+            .condition_expression(condition)
+            .expression_attribute_names("#attribute", attribute)
+            .expression_attribute_values(":value", value);
+        match request.send().await {
+            Ok(_) => Ok(()),
+            Err(error) => match error.as_service_error() {
+                Some(refused) if refused.is_conditional_check_failed_exception() => Ok(()),
+                _ => Err(port_error(doing, error)),
+            },
+        }
+    }
+}
+
+/// The partition of the owners that may have tasks of a type.
+fn owners_scope(job_type: &str) -> String {
+    format!("owners#{job_type}")
+}
+
+/// The partition of the tasks of a type and owner.
+fn tasks_scope(job_type: &str, owner: &Owner) -> String {
+    format!("tasks#{job_type}#{owner}")
+}
+
+fn task_of(job_type: &str, row: &Item) -> Result<Task, BoxError> {
+    let message = row.get("message").and_then(|message| message.as_s().ok()).ok_or("the row has no message")?;
+    Ok(Task {
+        job_type: job_type.to_owned(),
+        message: serde_json::from_str(message)?,
+        due_at: time_of(row, "dueAt")?,
+        holder: row.get("holder").and_then(|holder| holder.as_s().ok()).cloned(),
+    })
+}
+
+fn time_of(row: &Item, attribute: &'static str) -> Result<Timestamp, BoxError> {
+    let millis = row.get(attribute).and_then(|time| time.as_n().ok()).ok_or("the row has no time")?;
+    from_millis(millis.parse()?)
+}
+
+fn expires(at: Timestamp) -> AttributeValue {
+    number(expiry_seconds(at.checked_add(KEPT).unwrap_or(Timestamp::MAX)))
+}
+
+#[async_trait]
+impl Tasks for DynamoDbTasks {
+    async fn offer(&self, task: &Task, now: Timestamp) -> Result<(), PortError> {
+        let owner = &task.message.owner;
+        let values = [(":at", time(now)), (":expires", expires(now))];
+        NOTE_OWNER.apply(self.update(owners_scope(&task.job_type), owner), values).await?;
+        let message = serde_json::to_string(&task.message).map_err(|error| PortError::invalid(OFFER.doing, error))?;
+        let values = [
+            (":message", text(message)),
+            (":pauses", number(task.message.pauses)),
+            (":due", time(task.due_at)),
+            (":expires", expires(now)),
+        ];
+        // A refused one is there already.
+        OFFER.apply(self.update(tasks_scope(&task.job_type, owner), task.id()), values).await.map(drop)
+    }
+
+    async fn task(&self, job_type: &str, owner: &Owner, id: TaskId) -> Result<Option<Task>, PortError> {
+        const DOING: &str = "reading a task";
+        let request = self.client.get_item().table_name(&self.table).consistent_read(true);
+        let request = request.key("scope", text(tasks_scope(job_type, owner))).key("entry", text(id));
+        let row = request.send().await.map_err(|error| port_error(DOING, error))?.item;
+        row.map(|row| task_of(job_type, &row).map_err(|error| PortError::invalid(DOING, error))).transpose()
+    }
+
+    async fn owners(&self, job_type: &str, from: &str, limit: usize) -> Result<Vec<(Owner, Timestamp)>, PortError> {
+        const DOING: &str = "reading who has tasks";
+        // The first possible name: a key must not be empty.
+        let from = if from.is_empty() { " " } else { from };
+        let request = self
+            .query(owners_scope(job_type), limit)
+            .key_condition_expression("#scope = :scope AND #entry >= :from")
+            .expression_attribute_names("#entry", "entry")
+            .expression_attribute_values(":from", text(from));
+        let rows = request.send().await.map_err(|error| port_error(DOING, error))?.items.unwrap_or_default();
+        let owner = |row: &Item| -> Result<(Owner, Timestamp), BoxError> {
+            let owner = row.get("entry").and_then(|entry| entry.as_s().ok()).ok_or("the row has no owner")?;
+            Ok((Owner(owner.clone()), time_of(row, "at")?))
+        };
+        rows.iter().map(|row| owner(row).map_err(|error| PortError::invalid(DOING, error))).collect()
+    }
+
+    async fn forget_owner(&self, job_type: &str, owner: &Owner, last: Timestamp) -> Result<(), PortError> {
+        let key = (owners_scope(job_type), owner.to_string());
+        self.delete("forgetting an owner without tasks", key, ("at", "#attribute = :value"), time(last)).await
+    }
+
+    async fn due(&self, job_type: &str, owner: &Owner, now: Timestamp, limit: usize) -> Result<Vec<Task>, PortError> {
+        const DOING: &str = "reading due tasks";
+        let request = self
+            .query(tasks_scope(job_type, owner), limit)
+            .index_name(DUE_INDEX)
+            .key_condition_expression("#scope = :scope AND #dueAt <= :now")
+            .expression_attribute_names("#dueAt", "dueAt")
+            .expression_attribute_values(":now", time(now));
+        let rows = request.send().await.map_err(|error| port_error(DOING, error))?.items.unwrap_or_default();
+        rows.iter().map(|row| task_of(job_type, row).map_err(|error| PortError::invalid(DOING, error))).collect()
+    }
+
+    async fn of_job(&self, job_type: &str, owner: &Owner, job: JobGuid, limit: usize) -> Result<Vec<Task>, PortError> {
+        const DOING: &str = "reading the tasks of a job";
+        let request = self
+            .query(tasks_scope(job_type, owner), limit)
+            .key_condition_expression("#scope = :scope AND begins_with(#entry, :job)")
+            .expression_attribute_names("#entry", "entry")
+            .expression_attribute_values(":job", text(format!("{job}.")));
+        let rows = request.send().await.map_err(|error| port_error(DOING, error))?.items.unwrap_or_default();
+        rows.iter().map(|row| task_of(job_type, row).map_err(|error| PortError::invalid(DOING, error))).collect()
+    }
+
+    async fn are_there(&self, job_type: &str, owner: &Owner) -> Result<bool, PortError> {
+        let request = self.query(tasks_scope(job_type, owner), 1).key_condition_expression("#scope = :scope");
+        let output = request.send().await.map_err(|error| port_error("looking for tasks", error))?;
+        Ok(output.count > 0)
+    }
+
+    async fn put_off(&self, seen: &Task, due_at: Timestamp, holder: Option<&str>) -> Result<(), PortError> {
+        let mut values = vec![(":due", time(due_at)), (":seen", time(seen.due_at))];
+        values.extend(holder.map(|holder| (":holder", text(holder))));
+        let update = if holder.is_some() { &LEND } else { &PUT_OFF };
+        let request = self.update(tasks_scope(&seen.job_type, &seen.message.owner), seen.id());
+        match update.apply(request, values).await {
+            Ok(_) | Err(PortError::NotFound) => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
+    async fn remove(&self, seen: &Task) -> Result<(), PortError> {
+        let key = (tasks_scope(&seen.job_type, &seen.message.owner), seen.id().to_string());
+        self.delete("removing a task", key, ("pauses", "#attribute <= :value"), number(seen.message.pauses)).await
+    }
+}

@@ -1,0 +1,144 @@
+//! The contract of [`Tasks`].
+
+use uuid::Uuid;
+
+use super::{at, run_checks};
+use crate::fixtures;
+use crate::model::ids::{JobGuid, Owner};
+use crate::model::messages::ChunkMessage;
+use crate::model::tally::ChunkAddress;
+use crate::model::task::Task;
+use crate::ports::Tasks;
+
+/// Checks a [`Tasks`].
+///
+/// # Panics
+/// If the adapter breaks a promise of the port.
+pub async fn tasks<S: Tasks>(make: impl AsyncFn() -> S) {
+    run_checks!(
+        make,
+        an_offered_task_reads_back,
+        a_task_that_is_there_stays_as_it_is_unless_its_message_is_from_before_a_pause,
+        due_tasks_come_longest_due_first,
+        the_tasks_of_a_job_are_those_of_no_other,
+        owners_are_known_until_they_are_forgotten_as_seen,
+        a_task_is_put_off_only_as_seen,
+        a_task_that_was_offered_again_after_a_pause_is_not_removed,
+    );
+}
+
+fn task(tally: u32, owner: &str, second: i64) -> Task {
+    let message = fixtures::chunk_message(tally, 0);
+    let message = ChunkMessage { owner: Owner(owner.to_owned()), ..message };
+    Task { job_type: "render".to_owned(), message, due_at: at(second), holder: None }
+}
+
+fn paused(task: &Task) -> Task {
+    Task { message: ChunkMessage { pauses: task.message.pauses + 2, ..task.message.clone() }, ..task.clone() }
+}
+
+async fn read(tasks: &impl Tasks, of: &Task) -> Option<Task> {
+    tasks.task(&of.job_type, &of.message.owner, of.id()).await.unwrap()
+}
+
+async fn an_offered_task_reads_back(tasks: &impl Tasks) {
+    let offered = task(0, "ann", 1);
+    assert_eq!(read(tasks, &offered).await, None);
+    assert!(!tasks.are_there("render", &offered.message.owner).await.unwrap());
+    tasks.offer(&offered, at(1)).await.unwrap();
+    assert_eq!(read(tasks, &offered).await, Some(offered.clone()));
+    assert!(tasks.are_there("render", &offered.message.owner).await.unwrap());
+    let other = Task { job_type: "mail".to_owned(), ..offered };
+    assert_eq!(read(tasks, &other).await, None, "of another type");
+    assert!(!tasks.are_there("mail", &other.message.owner).await.unwrap());
+}
+
+async fn a_task_that_is_there_stays_as_it_is_unless_its_message_is_from_before_a_pause(tasks: &impl Tasks) {
+    let first = task(0, "ann", 1);
+    tasks.offer(&first, at(1)).await.unwrap();
+    tasks.offer(&Task { due_at: at(9), ..first.clone() }, at(2)).await.unwrap();
+    assert_eq!(read(tasks, &first).await, Some(first.clone()));
+    let later = Task { due_at: at(9), ..paused(&first) };
+    tasks.offer(&later, at(3)).await.unwrap();
+    assert_eq!(read(tasks, &first).await, Some(later.clone()));
+    tasks.offer(&first, at(4)).await.unwrap();
+    assert_eq!(read(tasks, &first).await, Some(later));
+}
+
+async fn due_tasks_come_longest_due_first(tasks: &impl Tasks) {
+    for (tally, second) in [(0, 5), (1, 3), (2, 4), (3, 7)] {
+        tasks.offer(&task(tally, "ann", second), at(1)).await.unwrap();
+    }
+    tasks.offer(&task(4, "bob", 1), at(1)).await.unwrap();
+    let due = async |now, limit| {
+        let due = tasks.due("render", &Owner("ann".to_owned()), at(now), limit).await.unwrap();
+        due.iter().map(|task| task.message.address.tally).collect::<Vec<u32>>()
+    };
+    assert_eq!(due(5, 10).await, [1, 2, 0]);
+    assert_eq!(due(9, 2).await, [1, 2]);
+    assert!(due(2, 10).await.is_empty());
+}
+
+async fn the_tasks_of_a_job_are_those_of_no_other(tasks: &impl Tasks) {
+    let own: Vec<Task> = (0..5).map(|tally| task(tally, "ann", 1)).collect();
+    let job_guid = JobGuid(Uuid::from_u128(7));
+    let other = ChunkMessage { job_guid, ..own[0].message.clone() };
+    let other = Task { message: other, ..own[0].clone() };
+    for offered in own.iter().chain([&other]) {
+        tasks.offer(offered, at(1)).await.unwrap();
+    }
+    let of = async |job, limit| {
+        let mut found = tasks.of_job("render", &Owner("ann".to_owned()), job, limit).await.unwrap();
+        found.sort_by_key(Task::id);
+        found
+    };
+    assert_eq!(of(own[0].id().job, 10).await, own);
+    assert_eq!(of(own[0].id().job, 3).await.len(), 3);
+    assert_eq!(of(job_guid, 10).await, [other]);
+}
+
+async fn owners_are_known_until_they_are_forgotten_as_seen(tasks: &impl Tasks) {
+    for (tally, owner, second) in [(0, "ann", 1), (1, "bob", 2), (2, "cid", 3)] {
+        tasks.offer(&task(tally, owner, second), at(second)).await.unwrap();
+    }
+    let owners = async |from, limit| tasks.owners("render", from, limit).await.unwrap();
+    let owner = |name: &str, second| (Owner(name.to_owned()), at(second));
+    assert_eq!(owners("", 10).await, [owner("ann", 1), owner("bob", 2), owner("cid", 3)]);
+    assert_eq!(owners("b", 1).await, [owner("bob", 2)]);
+    assert!(tasks.owners("mail", "", 10).await.unwrap().is_empty());
+    tasks.offer(&task(3, "bob", 9), at(9)).await.unwrap();
+    for (name, second) in [("ann", 1), ("bob", 2)] {
+        tasks.forget_owner("render", &Owner(name.to_owned()), at(second)).await.unwrap();
+    }
+    assert_eq!(owners("", 10).await, [owner("bob", 9), owner("cid", 3)]);
+}
+
+async fn a_task_is_put_off_only_as_seen(tasks: &impl Tasks) {
+    let offered = task(0, "ann", 1);
+    tasks.put_off(&offered, at(9), None).await.unwrap();
+    assert_eq!(read(tasks, &offered).await, None, "a task that is gone stays so");
+    tasks.offer(&offered, at(1)).await.unwrap();
+    tasks.put_off(&offered, at(5), Some("w1")).await.unwrap();
+    let held = Task { due_at: at(5), holder: Some("w1".to_owned()), ..offered.clone() };
+    assert_eq!(read(tasks, &offered).await, Some(held.clone()));
+    tasks.put_off(&offered, at(7), Some("w2")).await.unwrap();
+    assert_eq!(read(tasks, &offered).await, Some(held.clone()), "somebody was first");
+    tasks.put_off(&held, at(8), None).await.unwrap();
+    assert_eq!(read(tasks, &offered).await, Some(Task { due_at: at(8), ..held }));
+}
+
+async fn a_task_that_was_offered_again_after_a_pause_is_not_removed(tasks: &impl Tasks) {
+    let offered = task(0, "ann", 1);
+    tasks.offer(&paused(&offered), at(1)).await.unwrap();
+    tasks.remove(&offered).await.unwrap();
+    assert_eq!(read(tasks, &offered).await, Some(paused(&offered)));
+    let other = Task {
+        message: ChunkMessage { address: ChunkAddress { tally: 7, ..offered.message.address }, ..offered.message },
+        ..offered
+    };
+    tasks.remove(&other).await.unwrap();
+    tasks.remove(&paused(&other)).await.unwrap();
+    let again = paused(&task(0, "ann", 1));
+    tasks.remove(&again).await.unwrap();
+    assert_eq!(read(tasks, &again).await, None);
+}

@@ -1,0 +1,100 @@
+use std::collections::BTreeMap;
+use std::sync::Mutex;
+
+use async_trait::async_trait;
+use jiff::Timestamp;
+
+use super::lock;
+use crate::model::ids::{JobGuid, Owner};
+use crate::model::task::{Task, TaskId};
+use crate::ports::{PortError, Tasks};
+
+/// The tasks table in memory.
+#[derive(Debug, Default)]
+pub struct InMemoryTasks(Mutex<Tables>);
+
+#[derive(Debug, Default)]
+struct Tables {
+    tasks: BTreeMap<TaskId, Task>,
+    /// When each owner was offered a task of a type last.
+    owners: BTreeMap<(String, Owner), Timestamp>,
+}
+
+impl InMemoryTasks {
+    pub fn every_task(&self) -> Vec<Task> {
+        lock(&self.0).tasks.values().cloned().collect()
+    }
+}
+
+impl Tables {
+    fn of<'a>(&'a self, job_type: &'a str, owner: &'a Owner) -> impl Iterator<Item = &'a Task> {
+        self.tasks.values().filter(move |task| task.job_type == job_type && task.message.owner == *owner)
+    }
+}
+
+#[async_trait]
+impl Tasks for InMemoryTasks {
+    async fn offer(&self, task: &Task, now: Timestamp) -> Result<(), PortError> {
+        let mut tables = lock(&self.0);
+        tables.owners.insert((task.job_type.clone(), task.message.owner.clone()), now);
+        let there = tables.tasks.get(&task.id());
+        if there.is_none_or(|there| there.message.pauses < task.message.pauses) {
+            tables.tasks.insert(task.id(), task.clone());
+        }
+        Ok(())
+    }
+
+    async fn task(&self, job_type: &str, owner: &Owner, id: TaskId) -> Result<Option<Task>, PortError> {
+        Ok(lock(&self.0).of(job_type, owner).find(|task| task.id() == id).cloned())
+    }
+
+    async fn owners(&self, job_type: &str, from: &str, limit: usize) -> Result<Vec<(Owner, Timestamp)>, PortError> {
+        let tables = lock(&self.0);
+        let of_type = tables.owners.iter().filter(|((of, owner), _)| of == job_type && owner.as_str() >= from);
+        Ok(of_type.map(|((_, owner), at)| (owner.clone(), *at)).take(limit).collect())
+    }
+
+    async fn forget_owner(&self, job_type: &str, owner: &Owner, last: Timestamp) -> Result<(), PortError> {
+        let mut tables = lock(&self.0);
+        let key = (job_type.to_owned(), owner.clone());
+        if tables.owners.get(&key) == Some(&last) {
+            tables.owners.remove(&key);
+        }
+        Ok(())
+    }
+
+    async fn due(&self, job_type: &str, owner: &Owner, now: Timestamp, limit: usize) -> Result<Vec<Task>, PortError> {
+        let tables = lock(&self.0);
+        let mut due: Vec<Task> = tables.of(job_type, owner).filter(|task| task.due_at <= now).cloned().collect();
+        due.sort_by_key(|task| task.due_at);
+        due.truncate(limit);
+        Ok(due)
+    }
+
+    async fn of_job(&self, job_type: &str, owner: &Owner, job: JobGuid, limit: usize) -> Result<Vec<Task>, PortError> {
+        let tables = lock(&self.0);
+        Ok(tables.of(job_type, owner).filter(|task| task.id().job == job).take(limit).cloned().collect())
+    }
+
+    async fn are_there(&self, job_type: &str, owner: &Owner) -> Result<bool, PortError> {
+        Ok(lock(&self.0).of(job_type, owner).next().is_some())
+    }
+
+    async fn put_off(&self, seen: &Task, due_at: Timestamp, holder: Option<&str>) -> Result<(), PortError> {
+        if let Some(task) = lock(&self.0).tasks.get_mut(&seen.id()).filter(|task| task.due_at == seen.due_at) {
+            task.due_at = due_at;
+            if let Some(holder) = holder {
+                task.holder = Some(holder.to_owned());
+            }
+        }
+        Ok(())
+    }
+
+    async fn remove(&self, seen: &Task) -> Result<(), PortError> {
+        let mut tables = lock(&self.0);
+        if tables.tasks.get(&seen.id()).is_some_and(|task| task.message.pauses <= seen.message.pauses) {
+            tables.tasks.remove(&seen.id());
+        }
+        Ok(())
+    }
+}
