@@ -30,12 +30,17 @@ pub struct Items {
     pub cost: CostClass,
     /// Items processed together.
     pub batch: usize,
+    /// Number of items of a task, if workers process them: a chunk is a task.
+    pub of_task: Option<u32>,
     /// True if they have outputs. Those of a chunk are held in memory, so it does not grow then.
     pub have_outputs: bool,
 }
 
 /// The limits of a job of such items, over a file that begins with this text.
 pub fn of_items(items: Items, created: &CreateLimits, (source, first): (&Source, &FirstText)) -> ChunkLimits {
+    if let Some(items) = items.of_task {
+        return ChunkLimits { max_items: created.chunks.max_items.min(items.max(1)), ..created.chunks };
+    }
     let (limits, Some(file)) = (created.chunks, source.file()) else { return created.chunks };
     let lines = first.bytes.iter().filter(|byte| **byte == b'\n').count().max(1);
     let line_bytes = (first.bytes.len() / lines).max(1) as u64;
@@ -81,7 +86,7 @@ mod tests {
     }
 
     const fn of_cost(cost: CostClass) -> Items {
-        Items { cost, batch: 1, have_outputs: false }
+        Items { cost, batch: 1, of_task: None, have_outputs: false }
     }
 
     fn file(size: u64) -> Source {

@@ -276,6 +276,7 @@ impl Creator {
         }
         spec.output = processor.output();
         let items = chunk_size::Items {
+            of_task: job_type.tasks().map(|terms| terms.items),
             cost: processor.cost(),
             batch: processor.batch_items(),
             have_outputs: spec.output.is_some(),

@@ -8,7 +8,8 @@
 //! | field | meaning | range | default |
 //! |---|---|---|---|
 //! | `invoke` | ARN of a Lambda function | | |
-//! | `webhook` | URL of a web service; exactly one of `invoke` and `webhook` is required | | |
+//! | `webhook` | URL of a web service | | |
+//! | `workers` | workers outside of the stack lease the items, see `docs/workers.md`; exactly one of `invoke`, `webhook` and `workers` is required. `{}`, or with `beatSeconds` (10–3600): longest time between two beats of a worker; and `items` (1–1000): maximum number of items of a task | | `{"beatSeconds": 60, "items": 1}` |
 //! | `input` | `file`: the items are rows of a file, or of the request. `none`: jobs have no input, and the target is called once, with one empty item | | `file` |
 //! | `batchItems` | maximum number of items in a call | 1–1000 | 100 |
 //! | `concurrency` | maximum concurrent calls for one chunk | 1–16 | 1 |
@@ -30,6 +31,7 @@ use std::time::Duration;
 
 use rowmill_core::job_types::target_type::TargetCalls;
 use rowmill_core::model::entries::Entries;
+use rowmill_core::model::task::TaskTerms;
 use rowmill_core::ports::processor::InputKind;
 use serde::Deserialize;
 
@@ -37,6 +39,10 @@ use crate::gate::CALLS_MAX;
 use crate::webhook::{Endpoint, UrlRefused};
 
 const REDIRECT_HOSTS_MAX: usize = 16;
+
+/// A worker that died is given up after at most twice the time between two beats. Clocks differ by seconds, so it is not
+/// shorter; a pause or a stop reaches a worker by its beat, so it is not longer.
+const BEAT_SECONDS: RangeInclusive<u64> = 10..=3600;
 
 /// The configuration of one job type and its target.
 #[derive(Clone, PartialEq, Debug)]
@@ -51,11 +57,13 @@ pub struct TargetConfig {
     pub kind: TargetKind,
 }
 
-/// The function or web service to call.
+/// The function or web service to call, or the workers.
 #[derive(Clone, PartialEq, Debug)]
 pub enum TargetKind {
     /// The Lambda function with this ARN.
     Function(String),
+    /// No target: workers outside of the stack lease the items.
+    Workers(TaskTerms),
     Webhook {
         endpoint: Endpoint,
         /// Maximum concurrent calls from one process to its host.
@@ -84,9 +92,9 @@ pub enum Problem {
     /// A field is unknown or has the wrong type.
     #[error("is invalid: {0}")]
     Field(serde_json::Error),
-    #[error("must have `invoke` (the ARN of a Lambda function) or `webhook` (a URL)")]
+    #[error("must have `invoke` (the ARN of a Lambda function), `webhook` (a URL) or `workers`")]
     NoTarget,
-    #[error("has both `invoke` and `webhook`; configure two job types")]
+    #[error("has more than one of `invoke`, `webhook` and `workers`; configure a job type for each")]
     TwoTargets,
     /// `invoke` is not the ARN of a function.
     #[error("has an `invoke` that is not the ARN of a Lambda function (`arn:aws:lambda:REGION:ACCOUNT:function:NAME`)")]
@@ -102,12 +110,16 @@ pub enum Problem {
     /// A field does not apply to a function.
     #[error("has `{0}`, which is only valid with `webhook`")]
     WebhookOnly(&'static str),
+    /// A field does not apply to workers, which nobody calls.
+    #[error("has `{0}`, which is not valid with `workers`: Rowmill does not call them")]
+    NotForWorkers(&'static str),
 }
 
 /// The fields of a target, as they appear in the JSON.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct Fields {
+    workers: Option<WorkerFields>,
     invoke: Option<String>,
     webhook: Option<String>,
     input: Option<Input>,
@@ -118,6 +130,14 @@ struct Fields {
     host_concurrency: Option<u64>,
     allow_private: Option<bool>,
     redirect_hosts: Option<Vec<String>>,
+}
+
+/// The fields of `workers`.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct WorkerFields {
+    beat_seconds: Option<u64>,
+    items: Option<u64>,
 }
 
 /// The words of `input`.
@@ -176,18 +196,38 @@ fn config(name: String, fields: serde_json::Value) -> Result<TargetConfig, Probl
     };
     let seconds =
         number("timeoutSeconds", fields.timeout_seconds, if fields.invoke.is_some() { 30 } else { 10 }, 1..=60)?;
-    let kind = match (fields.invoke, fields.webhook) {
-        (None, None) => return Err(Problem::NoTarget),
-        (Some(_), Some(_)) => return Err(Problem::TwoTargets),
-        (Some(_), None) if fields.host_concurrency.is_some() => return Err(Problem::WebhookOnly("hostConcurrency")),
-        (Some(_), None) if fields.allow_private.is_some() => return Err(Problem::WebhookOnly("allowPrivate")),
-        (Some(_), None) if fields.redirect_hosts.is_some() => return Err(Problem::WebhookOnly("redirectHosts")),
-        (Some(arn), None) if is_function_arn(&arn) => TargetKind::Function(arn),
-        (Some(_), None) => return Err(Problem::NotFunctionArn),
-        (None, Some(url)) => TargetKind::Webhook {
+    let webhook_only = [
+        ("hostConcurrency", fields.host_concurrency.is_some()),
+        ("allowPrivate", fields.allow_private.is_some()),
+        ("redirectHosts", fields.redirect_hosts.is_some()),
+    ];
+    let misplaced = webhook_only.into_iter().find(|(_, is_there)| *is_there).map(|(field, _)| field);
+    let kind = match (fields.invoke, fields.webhook, fields.workers) {
+        (None, None, None) => return Err(Problem::NoTarget),
+        (Some(arn), None, None) => match misplaced {
+            Some(field) => return Err(Problem::WebhookOnly(field)),
+            None if is_function_arn(&arn) => TargetKind::Function(arn),
+            None => return Err(Problem::NotFunctionArn),
+        },
+        (None, Some(url), None) => TargetKind::Webhook {
             endpoint: endpoint(&url, fields.allow_private.unwrap_or(false), fields.redirect_hosts.unwrap_or_default())?,
             host_concurrency: count("hostConcurrency", fields.host_concurrency, 10, CALLS_MAX as u64)?,
         },
+        (None, None, Some(workers)) => {
+            let calls = [
+                ("batchItems", fields.batch_items.is_some()),
+                ("concurrency", fields.concurrency.is_some()),
+                ("timeoutSeconds", fields.timeout_seconds.is_some()),
+            ];
+            let mut misplaced = calls.into_iter().chain(webhook_only).filter(|(_, is_there)| *is_there);
+            if let Some((field, _)) = misplaced.next() {
+                return Err(Problem::NotForWorkers(field));
+            }
+            let beat = number("workers.beatSeconds", workers.beat_seconds, 60, BEAT_SECONDS)?;
+            let items = number("workers.items", workers.items, 1, 1..=1000)?;
+            TargetKind::Workers(TaskTerms { beat: Duration::from_secs(beat), items: items as u32 })
+        }
+        _ => return Err(Problem::TwoTargets),
     };
     Ok(TargetConfig { name, calls, input, timeout: Duration::from_secs(seconds), kind })
 }
