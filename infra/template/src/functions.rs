@@ -20,6 +20,7 @@ pub fn all() -> Vec<&'static Function> {
         &job_status::declaration::FUNCTION,
         &cancel_job::declaration::FUNCTION,
         &redrive_job::declaration::FUNCTION,
+        &work_task::declaration::FUNCTION,
         &web::declaration::FUNCTION,
         &dead_letter::declaration::FUNCTION,
         &sweep::declaration::FUNCTION,

@@ -4,7 +4,7 @@ use rowmill_core::model::breaker::BreakerLimits;
 use rowmill_settings::declaration::{Advice, Errors, Figure, Function, Trigger, Use};
 use rowmill_settings::{
     ADMISSION_TABLE, BUCKET, COMPLETIONS_QUEUE, ISOLATE_QUEUE, ITEMS_HIGH_QUEUE, ITEMS_LOW_QUEUE, ITEMS_QUEUE,
-    JOBS_HIGH_QUEUE, JOBS_QUEUE, JOBS_TABLE, JobTypeSettings, LANES_QUEUE, SettingsGroup,
+    JOBS_HIGH_QUEUE, JOBS_QUEUE, JOBS_TABLE, JobTypeSettings, LANES_QUEUE, SettingsGroup, TASKS_TABLE,
 };
 
 use crate::limits::{SweepLimits, TIMEOUT};
@@ -25,6 +25,8 @@ pub static FUNCTION: Function = Function {
                 "The slots of paused jobs and of those that nobody took up before their deadline, and the breakers \
                   of the job types.",
             ),
+        Use::of("Tasks", &["dynamodb:Query", "dynamodb:DeleteItem"], &[TASKS_TABLE])
+            .why("What workers have done of a stopped job counts, whether they ask again or not."),
         Use::of("ChunkIndexes", &["s3:GetObject"], &[BUCKET]).parts(&["/results/*"]),
         Use::send(&[
             JOBS_QUEUE,

@@ -25,7 +25,8 @@ impl Sweeper {
         let (jobs, splits, queues) = (ports.jobs.get()?, ports.splits.get()?, ports.chunks.get()?);
         let (chunks, isolated) = (queues.items.clone(), queues.isolated.clone());
         let (resender, steps) = (ChunkResender::of(ports)?, JobSteps::of(ports)?);
+        let tasks = ports.tasks.get()?;
         let (breaker, clock, entropy) = (BreakerSteps::of(ports, breaker)?, ports.clock.get()?, ports.entropy.get()?);
-        Ok(Self { jobs, splits, chunks, isolated, resender, steps, breaker, clock, entropy, limits })
+        Ok(Self { jobs, splits, chunks, isolated, tasks, resender, steps, breaker, clock, entropy, limits })
     }
 }

@@ -12,11 +12,12 @@ use jiff::Timestamp;
 use rowmill_core::model::job::states::Status;
 use rowmill_core::model::job::{Job, Stop};
 use rowmill_core::model::messages::{ChunkMessage, SplitMessage};
-use rowmill_core::ports::{Clock, Completion, Due, Entropy, JobStore, PortError, Queue, WAKE_SHARDS, WriteLost};
+use rowmill_core::ports::{Clock, Completion, Due, Entropy, JobStore, PortError, Queue, Tasks, WAKE_SHARDS, WriteLost};
 use rowmill_core::progress::JobSteps;
 use rowmill_core::progress::breaker::{BreakerSteps, Looked, accounted};
 use rowmill_core::progress::commit::resend::ChunkResender;
 use rowmill_core::progress::counters::Counters;
+use rowmill_core::progress::tasks::give_back;
 use rowmill_core::progress::update::{stop_overdue, take_lease, update_job};
 use rowmill_core::sending::priority_router::PriorityRouter;
 
@@ -28,6 +29,9 @@ const QUEUED_LOOKS: u32 = 2;
 
 /// Time after which a job that waits for slots is tried again. It doubles with each try.
 const SLOT_WAIT: Duration = Duration::from_secs(45);
+
+/// Maximum number of tasks of a stopped job that one sweep gives back.
+const TASKS_GIVEN_BACK_MAX: usize = 1_000;
 
 /// Maximum number of tallies of a stopped job one sweep closes, so that other jobs get their turn.
 pub(crate) const TALLIES_CLOSED_MAX: usize = 2_000;
@@ -41,6 +45,8 @@ pub struct Sweeper {
     pub chunks: Arc<PriorityRouter<ChunkMessage>>,
     /// The isolate queue, for lost chunks that are isolated.
     pub isolated: Arc<dyn Queue<ChunkMessage>>,
+    /// The tasks of workers outside of the stack.
+    pub tasks: Arc<dyn Tasks>,
     pub resender: ChunkResender,
     /// The shared steps: committing a chunk, closing a tally, ending the split.
     pub steps: JobSteps,
@@ -303,6 +309,15 @@ impl Sweeper {
         swept: &mut Swept,
     ) -> Result<(Timestamp, u32), PortError> {
         let now = self.clock.now();
+        let tasks = self.tasks.of_job(&job.job_type, &job.owner, job.job_guid, TASKS_GIVEN_BACK_MAX).await?;
+        if !tasks.is_empty() {
+            // What workers have reported counts: `process-items` commits it and skips the rest.
+            for task in &tasks {
+                give_back(&*self.tasks, &*self.chunks, task).await?;
+            }
+            swept.messages += tasks.len() as u64;
+            return Ok((now + SLOT_WAIT, job.recoveries));
+        }
         if job.split.done {
             self.steps.split_end.announce(job).await?;
         } else if let Some(until) = self.end_split(job).await? {

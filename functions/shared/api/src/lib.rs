@@ -27,5 +27,6 @@ pub mod request;
 pub mod results;
 pub mod route_limits;
 pub mod routes;
+pub mod task;
 pub mod upload;
 mod whole;

@@ -113,6 +113,8 @@ problem_codes! {
     UploadSizeMismatch = "upload_size_mismatch" [422, 409],
     /// The resource changed while the request was carried out. Send the request again.
     Changed = "changed" [409],
+    /// The task is not the caller's any more: it was lent to another worker, is done, or its job has ended.
+    TaskGone = "task_gone" [410],
     /// The body or the announced file is too big. `limitBytes` is the most that is allowed.
     BodyTooLarge = "body_too_large" [413],
     /// The body has a content type that this route does not accept.
@@ -177,6 +179,7 @@ impl ProblemCode {
             (_, 403) => "The caller may not do this",
             (_, 404) => "The resource does not exist",
             (_, 409) => "The request does not fit the current state",
+            (_, 410) => "The resource is gone",
             (_, 413) => "The body is too big",
             (_, 415) => "The content type is not accepted",
             (_, 422) => "The request cannot be carried out",

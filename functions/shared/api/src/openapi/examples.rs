@@ -35,6 +35,9 @@ use crate::request::{
 };
 use crate::results::{FileView, LinkView, ManifestView, ResultsView};
 use crate::routes::Body;
+use crate::task::{
+    ItemFailure, LeaseRequest, ReleaseRequest, ReportRequest, TaskItemView, TaskOrder, TaskOrderView, TaskView,
+};
 use crate::upload::{RequestView, UploadStatus, UploadView};
 
 const JOB_GUID: JobGuid = JobGuid(Uuid::from_u128(0x01a1f997_c087_7785_ba44_fdac1155c2bf));
@@ -70,6 +73,11 @@ examples! {
     AuditProof => audit(),
     JobWhy => why(),
     GatewayMessage => GatewayMessage { message: "Too Many Requests".into() },
+    LeaseRequest => LeaseRequest { job_types: vec!["render".to_owned()], worker: "render-7".to_owned() },
+    TaskView => task(),
+    ReportRequest => report(),
+    ReleaseRequest => ReleaseRequest { token: TOKEN.to_owned(), failed: false },
+    TaskOrderView => TaskOrderView { order: TaskOrder::Continue.into(), beat_seconds: Some(60) },
     LiveTicketView => live_ticket(),
     OpenApiDocument => document(),
     ClientConfig => client_config(),
@@ -273,6 +281,41 @@ fn create_job_request() -> CreateJobRequest {
         priority: Some(Priority::Normal),
         deadline_seconds: Some(14_400),
         metadata: json!({ "order": "7/2" }).as_object().cloned(),
+    }
+}
+
+const TOKEN: &str = "5b0c6f1d2e3a4b";
+
+fn task() -> TaskView {
+    TaskView {
+        task_id: format!("{JOB_GUID}.1.0.3"),
+        token: TOKEN.to_owned(),
+        job_guid: JOB_GUID,
+        job_type: "render".to_owned(),
+        params: json!({ "width": 800 }).as_object().cloned().unwrap_or_default(),
+        items: vec![TaskItemView {
+            item_identifier: format!("{JOB_GUID}/7"),
+            row: 7,
+            record: json!({ "scene": "harbour", "frame": "12" }),
+        }],
+        first_beat_seconds: 30,
+        beat_seconds: 60,
+        stop_after_seconds: 90,
+    }
+}
+
+fn report() -> ReportRequest {
+    ReportRequest {
+        token: TOKEN.to_owned(),
+        item_identifiers: None,
+        batch_item_failures: vec![ItemFailure {
+            item_identifier: format!("{JOB_GUID}/7"),
+            code: Some("no_such_scene".to_owned()),
+            message: Some("there is no scene `harbour`".to_owned()),
+            column: Some("scene".to_owned()),
+            transient: None,
+        }],
+        outputs: Vec::new(),
     }
 }
 

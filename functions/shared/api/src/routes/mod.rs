@@ -49,6 +49,7 @@ mod jobs;
 mod live;
 mod page;
 mod results;
+mod tasks;
 mod uploads;
 
 /// A part of the API, as its users think of it: a tag of the document.
@@ -60,7 +61,7 @@ pub struct Part {
 }
 
 /// The parts of the API.
-pub fn parts() -> [Part; 5] {
+pub fn parts() -> [Part; 6] {
     let part = |name, description, routes| Part { name, description, routes };
     [
         part("uploads", "Store files, and look at their first rows.", uploads::ROUTES),
@@ -70,6 +71,7 @@ pub fn parts() -> [Part; 5] {
             "Read what has come of a job: failed rows, result files, and the proof of its counts.",
             results::ROUTES,
         ),
+        part("tasks", "Process the items of jobs outside of the stack.", tasks::ROUTES),
         part("live", "Be told of jobs as they change.", live::ROUTES),
         part("api", "Learn what this stack is, and what its API is.", client::ROUTES),
     ]

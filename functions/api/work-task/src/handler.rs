@@ -1,0 +1,131 @@
+//! From the HTTP request to the use case and back.
+
+use lambda_http::{Body, Response};
+use rowmill_api::problem::ProblemCode;
+use rowmill_api::routes::Operation;
+use rowmill_api::task::{
+    LeaseRequest, ReleaseRequest, ReportRequest, TaskItemView, TaskOrder, TaskOrderView, TaskView,
+};
+use rowmill_aws::host::http::{Call, Problem, json_response, path_parameter, read_json, read_json_up_to};
+use rowmill_core::model::ids::{Owner, RunId};
+use rowmill_core::model::task::{LEASE, TaskId, TaskTerms};
+use rowmill_core::ports::{ANSWER_MAX_BYTES, PortError, RecordObject};
+use serde_json::Value;
+
+use crate::allowed::Allowed;
+use crate::error::TaskError;
+use crate::hold::Order;
+use crate::lend::{Lent, TaskWork};
+
+/// Seconds after which a worker asks again if there is no task.
+const ASK_AGAIN_SECONDS: u64 = 5;
+
+pub struct TaskRoutes {
+    pub work: TaskWork,
+    pub allowed: Allowed,
+}
+
+/// Answers `POST /api/tasks/lease`, and `POST /api/tasks/{taskId}/beat`, `…/finish` and `…/release`.
+pub async fn handle(routes: &TaskRoutes, call: Call) -> Result<Response<Body>, Problem> {
+    let caller = call.owner()?;
+    if call.operation == Operation::LeaseTask {
+        return lease(routes, caller, &read_json(&call.request)?).await;
+    }
+    let id: TaskId = path_parameter(&call.request, "taskId")?;
+    let work = &routes.work;
+    if let Some(job) = work.job(id.job).await?.filter(|job| !routes.allowed.is(caller, &job.job_type)) {
+        return Err(TaskError::NotAllowed(job.job_type).into());
+    }
+    match call.operation {
+        Operation::BeatTask | Operation::FinishTask => {
+            let report: ReportRequest = read_json_up_to(&call.request, ANSWER_MAX_BYTES)?;
+            let token = token_in(&report.token)?;
+            let is_report = call.operation == Operation::FinishTask || report.item_identifiers.is_some();
+            if !is_report {
+                let (order, terms) = work.beat(id, token).await?;
+                return Ok(order_view(order, Some(terms)));
+            }
+            let answer = answer_of(&report)?;
+            let order = work.report(id, token, report.item_identifiers.as_deref(), &answer).await?;
+            Ok(order_view(order, None))
+        }
+        Operation::ReleaseTask => {
+            let release: ReleaseRequest = read_json(&call.request)?;
+            work.release(id, token_in(&release.token)?, release.failed).await?;
+            Ok(order_view(Order::Finished, None))
+        }
+        _ => Err(Problem::no_such_route()),
+    }
+}
+
+async fn lease(routes: &TaskRoutes, caller: &Owner, request: &LeaseRequest) -> Result<Response<Body>, Problem> {
+    if !request.is_valid() {
+        let detail = "`jobTypes` must name 1 to 16 job types, and `worker` must have 1 to 128 characters.";
+        return Err(Problem::new(ProblemCode::InvalidRequest, detail));
+    }
+    if let Some(job_type) = request.job_types.iter().find(|job_type| !routes.allowed.is(caller, job_type)) {
+        return Err(TaskError::NotAllowed(job_type.clone()).into());
+    }
+    for job_type in &request.job_types {
+        if let Some(lent) = routes.work.lend(job_type, &request.worker).await? {
+            return Ok(json_response(200, &view_of(lent)));
+        }
+    }
+    let mut response = Response::new(Body::Empty);
+    *response.status_mut() = lambda_http::http::StatusCode::NO_CONTENT;
+    response.headers_mut().insert("retry-after", ASK_AGAIN_SECONDS.into());
+    Ok(response)
+}
+
+fn view_of(lent: Lent) -> TaskView {
+    let items = lent.items.iter().map(|item| TaskItemView {
+        item_identifier: item.idempotency_key(),
+        row: item.row,
+        record: serde_json::to_value(RecordObject(&item.record)).unwrap_or(Value::Null),
+    });
+    TaskView {
+        task_id: lent.id.to_string(),
+        token: lent.token.to_string(),
+        job_guid: lent.id.job,
+        job_type: lent.job_type,
+        params: lent.params,
+        items: items.collect(),
+        first_beat_seconds: LEASE.as_secs(),
+        beat_seconds: lent.terms.beat.as_secs(),
+        stop_after_seconds: lent.terms.patience().as_secs(),
+    }
+}
+
+fn order_view(order: Order, terms: Option<TaskTerms>) -> Response<Body> {
+    let order = match order {
+        Order::Continue => TaskOrder::Continue,
+        Order::Paused => TaskOrder::Paused,
+        Order::Stopping => TaskOrder::Stopping,
+        Order::Finished => TaskOrder::Finished,
+    };
+    json_response(200, &TaskOrderView { order: order.into(), beat_seconds: terms.map(|terms| terms.beat.as_secs()) })
+}
+
+/// The outcomes in the form of the answer of a target.
+fn answer_of(report: &ReportRequest) -> Result<Vec<u8>, Problem> {
+    serde_json::to_vec(&report.outcomes()).map_err(|error| PortError::invalid("reading outcomes", error).into())
+}
+
+fn token_in(text: &str) -> Result<RunId, Problem> {
+    let wrong = || Problem::new(ProblemCode::InvalidRequest, "`token` must be that of the lease.").field("token");
+    text.parse().map_err(|_| wrong())
+}
+
+impl From<TaskError> for Problem {
+    fn from(error: TaskError) -> Self {
+        let problem = |code| Self::new(code, error.to_string());
+        match error {
+            TaskError::Gone(_) => problem(ProblemCode::TaskGone),
+            TaskError::NotAllowed(_) => problem(ProblemCode::Forbidden),
+            TaskError::NoSuchType(_) => problem(ProblemCode::UnknownJobType).field("jobTypes"),
+            TaskError::BadOutcomes(_) => problem(ProblemCode::InvalidRequest),
+            TaskError::OtherItems { .. } => problem(ProblemCode::InvalidRequest).field("itemIdentifiers"),
+            TaskError::Port(error) => error.into(),
+        }
+    }
+}

@@ -1,0 +1,217 @@
+//! Lends a task to a worker.
+//!
+//! A lease is a move of the chunk's checkpoint, so one of many callers gets it. What decides whether a worker may begin
+//! is read after that: a pause, a stop or a commit that came first is seen, and the task is given back. A worker begins
+//! with its first [beat](crate::hold).
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use rowmill_core::items::input::{InputError, InputItem, read_input};
+use rowmill_core::items::progress::Progress;
+use rowmill_core::items::run_output;
+use rowmill_core::model::checkpoint::Checkpoint;
+use rowmill_core::model::ids::{JobGuid, Owner, RunId};
+use rowmill_core::model::job::Job;
+use rowmill_core::model::messages::ChunkMessage;
+use rowmill_core::model::spec::Spec;
+use rowmill_core::model::task::{Task, TaskId, TaskLook, TaskTerms};
+use rowmill_core::ports::processor::Item;
+use rowmill_core::ports::{CheckpointMoved, Clock, Entropy, JobStore, Objects, PortError, Queue, Tasks};
+use rowmill_core::progress::commit::committer::ChunkCommitter;
+use rowmill_core::progress::tasks::give_back;
+use rowmill_core::progress::update::{stop_attempt, stop_for_input};
+use serde_json::{Map, Value};
+
+use crate::error::TaskError;
+use crate::start::TaskTypes;
+
+/// Number of due tasks of an owner that are read. A lease tries a few of them, chosen at random, so that workers that
+/// ask at the same time seldom want the same.
+const DUE_READ: usize = 25;
+
+/// Number of tasks that one request tries to lease.
+const TRIES: usize = 3;
+
+/// Number of owners of a type that one request reads.
+const OWNERS_READ: usize = 25;
+
+/// Age of the last offer of an owner without tasks after which the owner is forgotten: by then the row of the task that
+/// was offered is there.
+const FORGET_AFTER: std::time::Duration = std::time::Duration::from_secs(60);
+
+/// The use cases of a worker, and the ports they work through.
+pub struct TaskWork {
+    pub jobs: Arc<dyn JobStore>,
+    pub tasks: Arc<dyn Tasks>,
+    /// The files and the run outputs.
+    pub objects: Arc<dyn Objects>,
+    /// The items queue, for a task that no worker may process any more.
+    pub chunks: Arc<dyn Queue<ChunkMessage>>,
+    pub committer: ChunkCommitter,
+    pub clock: Arc<dyn Clock>,
+    /// Tokens, and chance.
+    pub entropy: Arc<dyn Entropy>,
+    pub types: TaskTypes,
+    /// Maximum size of the outputs of a chunk's items together.
+    pub output_max_bytes: u64,
+}
+
+/// A task in the hands of a worker.
+#[derive(Clone, Debug)]
+pub struct Lent {
+    pub id: TaskId,
+    pub token: RunId,
+    pub job_type: String,
+    pub params: Map<String, Value>,
+    /// The items to process, without those that cannot be parsed.
+    pub items: Vec<Item>,
+    pub terms: TaskTerms,
+}
+
+impl TaskWork {
+    /// Finds a task of this type for a worker. `None` if there is none now.
+    ///
+    /// # Errors
+    /// `NoSuchType`; `Port`.
+    pub async fn lend(&self, job_type: &str, worker: &str) -> Result<Option<Lent>, TaskError> {
+        let terms = self.types.terms(job_type)?;
+        let mut tries = TRIES;
+        for (owner, last) in self.owners(job_type).await? {
+            let mut due = self.tasks.due(job_type, &owner, self.clock.now(), DUE_READ).await?;
+            if due.is_empty() {
+                self.forget(job_type, &owner, last).await?;
+            }
+            while tries > 0 && !due.is_empty() {
+                let task = due.swap_remove(self.below(due.len()));
+                tries -= 1;
+                if let Some(lent) = self.lend_task(&task, &terms, worker).await? {
+                    return Ok(Some(lent));
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    /// The owners with tasks of this type, from a random one on, so that each gets its turn.
+    async fn owners(&self, job_type: &str) -> Result<Vec<(Owner, Timestamp)>, PortError> {
+        let first = ((self.entropy.fraction() * 128.0) as u8).clamp(b' ', b'~') as char;
+        let mut owners = self.tasks.owners(job_type, &first.to_string(), OWNERS_READ).await?;
+        if owners.len() < OWNERS_READ {
+            let others = self.tasks.owners(job_type, "", OWNERS_READ).await?;
+            owners.extend(others.into_iter().take_while(|(owner, _)| owner.as_str() < first.to_string().as_str()));
+        }
+        if !owners.is_empty() {
+            let place = self.below(owners.len());
+            owners.rotate_left(place);
+        }
+        Ok(owners)
+    }
+
+    fn below(&self, count: usize) -> usize {
+        ((self.entropy.fraction() * count as f64) as usize).min(count.saturating_sub(1))
+    }
+
+    async fn forget(&self, job_type: &str, owner: &Owner, last: Timestamp) -> Result<(), PortError> {
+        if self.clock.now() < last + FORGET_AFTER || self.tasks.are_there(job_type, owner).await? {
+            return Ok(());
+        }
+        self.tasks.forget_owner(job_type, owner, last).await
+    }
+
+    /// Leases a task that is due, if it is free.
+    async fn lend_task(&self, task: &Task, terms: &TaskTerms, worker: &str) -> Result<Option<Lent>, TaskError> {
+        let (id, message) = (task.id(), &task.message);
+        let checkpoint = self.checkpoint(id).await?;
+        let job = self.job(id.job).await?;
+        if !self.is_free(task, job.as_ref(), &checkpoint).await? {
+            return Ok(None);
+        }
+        let token = self.entropy.run_id();
+        let leased = checkpoint.leased(token, terms.items, message.chunk.items, self.clock.now());
+        if let CheckpointMoved::Lost(_) = self.jobs.move_checkpoint(id.job, &leased).await? {
+            return Ok(None);
+        }
+        // From here on nobody else has it. A stop, a pause or a commit from before the lease is seen now.
+        let free = Checkpoint { in_flight: None, ..leased.clone() };
+        let Some(job) = self.job(id.job).await? else { return Ok(None) };
+        let is_committed = self.committer.committed(id.job, id.chunk).await?.is_some();
+        if is_committed || !self.is_free(task, Some(&job), &free).await? {
+            if is_committed {
+                self.give_back(task).await?;
+            }
+            return Ok(None);
+        }
+        if let Some(until) = leased.held_until() {
+            self.tasks.put_off(task, until, Some(worker)).await?;
+        }
+        let spec = self.jobs.spec(id.job).await?;
+        let items = match self.items(&spec, message).await {
+            Ok(items) => leased_of(items, &leased),
+            Err(error) => return self.unreadable(&job, task, error).await,
+        };
+        if items.iter().all(|item| item.record.is_err()) {
+            // Nothing for a worker: they fail as they are.
+            self.advance(&job, message, &leased, &items, Vec::new()).await?;
+            return Ok(None);
+        }
+        let items = items.into_iter().filter_map(|item| item_of(id.job, item)).collect();
+        Ok(Some(Lent { id, token, job_type: task.job_type.clone(), params: spec.params, items, terms: *terms }))
+    }
+
+    /// True if the task is free. Otherwise does with it what [`TaskLook`] says.
+    async fn is_free(&self, task: &Task, job: Option<&Job>, checkpoint: &Checkpoint) -> Result<bool, PortError> {
+        match TaskLook::at(&task.message, job, checkpoint, self.clock.now()) {
+            TaskLook::Free => return Ok(true),
+            TaskLook::Held(until) => self.tasks.put_off(task, until, None).await?,
+            TaskLook::GiveBack => self.give_back(task).await?,
+            TaskLook::Past => self.tasks.remove(task).await?,
+        }
+        Ok(false)
+    }
+
+    async fn give_back(&self, task: &Task) -> Result<(), PortError> {
+        give_back(&*self.tasks, &*self.chunks, task).await
+    }
+
+    /// The items of a chunk.
+    pub(crate) async fn items(&self, spec: &Spec, message: &ChunkMessage) -> Result<Vec<InputItem>, InputError> {
+        read_input(&*self.objects, spec, &spec.head.columns.clone().into(), message).await
+    }
+
+    /// Stops a job whose input cannot be read. Its chunks find that out.
+    async fn unreadable(&self, job: &Job, task: &Task, error: InputError) -> Result<Option<Lent>, TaskError> {
+        let Some(stop) = stop_for_input(&error, &task.message, self.clock.now()) else { return Err(error.into()) };
+        tracing::error!(job.id = %job.job_guid, chunk.row = task.message.chunk.first_row, %error, "misread");
+        stop_attempt(&*self.jobs, job, &stop).await?;
+        self.give_back(task).await?;
+        Ok(None)
+    }
+
+    pub(crate) async fn job(&self, job: JobGuid) -> Result<Option<Job>, PortError> {
+        match self.jobs.job(job).await {
+            Err(PortError::NotFound) => Ok(None),
+            job => job.map(Some),
+        }
+    }
+
+    pub(crate) async fn checkpoint(&self, id: TaskId) -> Result<Checkpoint, PortError> {
+        let checkpoint = self.jobs.checkpoint(id.job, id.chunk).await?;
+        Ok(checkpoint.unwrap_or_else(|| Checkpoint::blank(id.chunk, self.clock.now())))
+    }
+
+    /// The outcomes of a chunk so far.
+    pub(crate) async fn progress(&self, id: TaskId, checkpoint: &Checkpoint) -> Result<Progress, PortError> {
+        Ok(Progress::of(checkpoint, run_output::of_checkpoint(&*self.objects, id.job, checkpoint).await?))
+    }
+}
+
+/// The items that a lease is for.
+fn leased_of(items: Vec<InputItem>, leased: &Checkpoint) -> Vec<InputItem> {
+    let count = leased.in_flight.map_or(0, |note| note.items as usize);
+    items.into_iter().skip(leased.done as usize).take(count).collect()
+}
+
+fn item_of(job_guid: JobGuid, item: InputItem) -> Option<Item> {
+    Some(Item { job_guid, row: item.row, record: item.record.ok()? })
+}

@@ -1,0 +1,14 @@
+//! `work-task`: lends tasks to workers outside of the stack, and takes their results.
+//!
+//! Behind `POST /api/tasks/lease` and `POST /api/tasks/{taskId}/beat`, `…/finish` and `…/release`. [`lend`] finds a task
+//! for a worker, [`hold`] keeps it or gives it back, [`report`] takes its outcomes. [`error`] says why they refuse,
+//! [`allowed`] who may work on what, [`handler`] maps the HTTP requests to the use cases, [`mod@start`] builds them.
+
+pub mod allowed;
+pub mod declaration;
+pub mod error;
+pub mod handler;
+pub mod hold;
+pub mod lend;
+pub mod report;
+pub mod start;

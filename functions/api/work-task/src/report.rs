@@ -1,0 +1,168 @@
+//! Takes the outcomes of a task.
+//!
+//! The outcomes are stored as a run output, and then the checkpoint moves: it counts them, under the condition that the
+//! holder's token stands and nobody has moved it since it was read. So each outcome counts once, and only that of the
+//! holder. When all items of the chunk are done, the chunk is committed like any other. If this process dies before
+//! that, the worker repeats its report; if it has died too, `process-items` finds a chunk that only lacks its commit.
+
+use rowmill_core::items::input::InputItem;
+use rowmill_core::items::run_output;
+use rowmill_core::job_types::target_type::{Results, read_answer};
+use rowmill_core::model::checkpoint::{Checkpoint, FAILURES_MAX, InFlight, Suspects};
+use rowmill_core::model::ids::RunId;
+use rowmill_core::model::job::Job;
+use rowmill_core::model::messages::ChunkMessage;
+use rowmill_core::model::tally::{Committed, Mark};
+use rowmill_core::model::task::TaskId;
+use rowmill_core::ports::PortError;
+use rowmill_core::ports::processor::{Item, ItemOutcome};
+use rowmill_core::progress::update::stop_after_commit;
+
+use crate::error::TaskError;
+use crate::hold::{Held, Order, order_for};
+use crate::lend::TaskWork;
+
+impl TaskWork {
+    /// Takes the outcomes of these items of a task, or of all that are left if none are named. `answer` is what a target
+    /// would answer. Repeating a report changes nothing.
+    ///
+    /// # Errors
+    /// `Gone`; `BadOutcomes`, `OtherItems`: nothing is taken; `Port`: send the report again.
+    pub async fn report(
+        &self,
+        id: TaskId,
+        token: RunId,
+        identifiers: Option<&[String]>,
+        answer: &[u8],
+    ) -> Result<Order, TaskError> {
+        let Held { job, checkpoint } = self.held(id, token).await?;
+        let message = match self.row(&job, id).await {
+            // It is committed.
+            Err(TaskError::Gone(_)) if checkpoint.held_by(token).is_none() => return Ok(Order::Finished),
+            row => row?.message,
+        };
+        if checkpoint.held_by(token).is_none() {
+            return self.conclude(&job, &message, &checkpoint).await;
+        }
+        let spec = self.jobs.spec(id.job).await?;
+        let items = self.items(&spec, &message).await?;
+        let (done, rest) = items.split_at((checkpoint.done as usize).min(items.len()));
+        let batch = &rest[..rest.len().min(checkpoint.in_flight.map_or(0, |note| note.items as usize))];
+        let open = names(id, batch);
+        let reported = match identifiers {
+            None => open.as_slice(),
+            Some(named) if open.starts_with(named) => named,
+            // Its reply was lost.
+            Some(named) if names(id, done).ends_with(named) => return Ok(order_for(&job)),
+            Some(named) => return Err(other_items(named, &open)),
+        };
+        let reported: Vec<&str> = reported.iter().map(String::as_str).collect();
+        let results = read_answer(answer, &reported, spec.output.is_some())?;
+        self.advance(&job, &message, &checkpoint, batch, results).await
+    }
+
+    /// Adds these results of the next well-formed items of a batch, and those of the malformed ones among them. Ends at
+    /// an item with a transient error, unless it has failed so at several leases: it is lent again.
+    pub(crate) async fn advance(
+        &self,
+        job: &Job,
+        message: &ChunkMessage,
+        held: &Checkpoint,
+        batch: &[InputItem],
+        results: Results,
+    ) -> Result<Order, TaskError> {
+        let id = TaskId { job: message.job_guid, chunk: message.address };
+        let mut progress = self.progress(id, held).await?;
+        let lines = progress.lines();
+        let (mut results, mut failures, mut is_given_back) = (results.into_iter(), None, false);
+        for item in batch {
+            let result = match &item.record {
+                Err(_) => Ok(ItemOutcome::Succeeded),
+                Ok(_) => match results.next() {
+                    Some(result) => result,
+                    None => break,
+                },
+            };
+            if result.as_ref().is_err_and(|error| error.transient) {
+                let known = held.suspects.filter(|known| known.concern(progress.done) && progress.done == held.done);
+                let failed = known.map_or(0, |known| known.failures) + 1;
+                if failed < FAILURES_MAX {
+                    failures = Some(failed);
+                    is_given_back = true;
+                    break;
+                }
+            }
+            progress.add(item, result, self.output_max_bytes);
+        }
+        let reported = progress.done - held.done;
+        let now = self.clock.now();
+        let terms = self.types.terms(&job.job_type)?;
+        let left = held.in_flight.map_or(0, |note| note.items).saturating_sub(reported);
+        let note = InFlight { until: now + terms.patience(), deaths: 0, items: left, unconfirmed: false };
+        let by = held.by.ok_or(TaskError::Gone(id))?;
+        let suspects = held.suspects.filter(|suspects| suspects.concern(progress.done));
+        let moved = Checkpoint {
+            done: progress.done,
+            counts: progress.counts,
+            run_output: match progress.lines() == lines {
+                true => held.run_output,
+                false => {
+                    let name = self.entropy.run_id();
+                    run_output::put(&*self.objects, id.job, id.chunk, name, &progress.run_output).await?;
+                    Some(name)
+                }
+            },
+            in_flight: Some(note).filter(|_| left > 0 && !is_given_back),
+            suspects: match failures {
+                Some(failures) => Some(Suspects { failures, part: 1, ..Suspects::after(progress.done, 1) }),
+                None => suspects.map(|suspects| Suspects { deaths: 0, failures: 0, ..suspects }),
+            },
+            ..held.moved(by, now)
+        };
+        self.move_to(id, &moved).await?;
+        match moved.in_flight {
+            Some(_) => Ok(order_for(job)),
+            None => self.conclude(job, message, &moved).await,
+        }
+    }
+
+    /// Commits a chunk whose items are all done. The rest of another one waits for the next worker.
+    async fn conclude(&self, job: &Job, message: &ChunkMessage, checkpoint: &Checkpoint) -> Result<Order, TaskError> {
+        let id = TaskId { job: message.job_guid, chunk: message.address };
+        if checkpoint.done < message.chunk.items {
+            self.is_due(job, id).await?;
+            return Ok(Order::Finished);
+        }
+        self.commit(job, message, checkpoint).await?;
+        self.tasks.remove(&self.row(job, id).await?).await?;
+        Ok(Order::Finished)
+    }
+
+    async fn commit(&self, job: &Job, message: &ChunkMessage, checkpoint: &Checkpoint) -> Result<(), PortError> {
+        let counts = checkpoint.counts;
+        let output = run_output::of_checkpoint(&*self.objects, message.job_guid, checkpoint).await?;
+        // The same mark at each try, so that a repetition recognises it.
+        let run = checkpoint.run_output.or(checkpoint.by);
+        let Some(run) = run else { return Ok(()) };
+        let mark = Mark { kind: output.mark_kind(&counts), run };
+        let committed = self.committer.commit(message, mark, counts).await?;
+        if let Committed::Lost(tally) = &committed {
+            return self.committer.settle(message, tally, true).await;
+        }
+        match counts.failed {
+            0 => Ok(()),
+            _ => stop_after_commit(&*self.jobs, job, committed.tally(), self.clock.now()).await,
+        }
+    }
+}
+
+/// The names of those of the items that workers get.
+fn names(id: TaskId, items: &[InputItem]) -> Vec<String> {
+    items.iter().filter(|item| item.record.is_ok()).map(|item| Item::identifier(id.job, item.row)).collect()
+}
+
+fn other_items(named: &[String], open: &[String]) -> TaskError {
+    let place = named.iter().zip(open).take_while(|(named, open)| named == open).count();
+    let expected = open.get(place).map_or_else(|| "nothing".to_owned(), |open| format!("`{open}`"));
+    TaskError::OtherItems { place, expected }
+}

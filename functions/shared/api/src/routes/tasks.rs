@@ -1,0 +1,50 @@
+//! Routes of workers.
+
+use super::{Answer, Json, Operation, RETRY_AFTER, RequestBody, Route, at_most};
+use crate::problem::ProblemCode::{self, NotFound, TaskGone, UnknownJobType};
+use crate::task::{LeaseRequest, ReleaseRequest, ReportRequest, TaskOrderView, TaskView};
+
+const ORDER: &[Answer] = &[Answer::of::<TaskOrderView>(200, "What to do next.")];
+
+const HELD: &[(u16, ProblemCode)] = &[(404, NotFound), (410, TaskGone)];
+
+routes! {
+    LeaseTask = "POST" "/api/tasks/lease" by "work-task" {
+        summary: "Lease a task",
+        description: "For workers outside of the stack, on job types that are configured with `workers`. `docs/workers.md` has the \
+                      protocol. The items stay the worker's as long as it beats.",
+        body: Some(RequestBody { required: true, json: Json::of::<LeaseRequest>(), or_file: false }),
+        answers: &[
+            Answer::of::<TaskView>(200, "A task."),
+            Answer::empty(204, "There is none now. Ask again after `Retry-After`.").with(&[RETRY_AFTER]),
+        ],
+        problems: &[(422, UnknownJobType)],
+        // A worker of short tasks leases, beats and finishes one a second.
+        limits: at_most(60_000, 3_600_000),
+    }
+    BeatTask = "POST" "/api/tasks/{taskId}/beat" by "work-task" {
+        summary: "Keep a task",
+        description: "Before the first item begins, and then at least every `beatSeconds`. May report outcomes of the items that \
+                      are done, which then count.",
+        body: Some(RequestBody { required: true, json: Json::of::<ReportRequest>(), or_file: false }),
+        answers: ORDER,
+        problems: HELD,
+        limits: at_most(60_000, 3_600_000),
+    }
+    FinishTask = "POST" "/api/tasks/{taskId}/finish" by "work-task" {
+        summary: "Report the outcomes of a task",
+        description: "Each outcome counts once, however often the report is repeated.",
+        body: Some(RequestBody { required: true, json: Json::of::<ReportRequest>(), or_file: false }),
+        answers: ORDER,
+        problems: HELD,
+        limits: at_most(60_000, 3_600_000),
+    }
+    ReleaseTask = "POST" "/api/tasks/{taskId}/release" by "work-task" {
+        summary: "Give a task back",
+        description: "Items that were reported stay done. Another worker gets the rest at once.",
+        body: Some(RequestBody { required: true, json: Json::of::<ReleaseRequest>(), or_file: false }),
+        answers: ORDER,
+        problems: HELD,
+        limits: at_most(60_000, 3_600_000),
+    }
+}

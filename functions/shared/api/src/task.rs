@@ -1,0 +1,176 @@
+//! Tasks on the wire: what workers outside of the stack get and give.
+
+use rowmill_core::model::ids::JobGuid;
+use rowmill_core::words::{Open, words};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use utoipa::ToSchema;
+
+/// The most job types of a lease.
+const JOB_TYPES_MAX: usize = 16;
+
+/// The longest name of a worker, in characters.
+const WORKER_MAX_CHARS: usize = 128;
+
+/// The body of `POST /api/tasks/lease`.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct LeaseRequest {
+    /// The job types to work on, the preferred one first: 1 to 16.
+    #[schema(min_items = 1, max_items = 16)]
+    pub job_types: Vec<String>,
+    /// A name by which people recognise the worker, such as its host: 1 to 128 characters.
+    #[schema(min_length = 1, max_length = 128)]
+    pub worker: String,
+}
+
+impl LeaseRequest {
+    /// True if its fields are within their limits.
+    pub fn is_valid(&self) -> bool {
+        let is_named = (1..=WORKER_MAX_CHARS).contains(&self.worker.trim().chars().count());
+        is_named && !self.worker.chars().any(char::is_control) && (1..=JOB_TYPES_MAX).contains(&self.job_types.len())
+    }
+}
+
+/// A task in the hands of a worker.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct TaskView {
+    /// Names the task in the paths of its other routes.
+    pub task_id: String,
+    /// Shows that the task is this worker's. Every beat and report of it needs the token.
+    pub token: String,
+    /// The job.
+    pub job_guid: JobGuid,
+    /// Its job type.
+    pub job_type: String,
+    /// The params of the job.
+    #[schema(value_type = Map<String, Value>)]
+    pub params: Map<String, Value>,
+    /// The items to process, in their order.
+    pub items: Vec<TaskItemView>,
+    /// Seconds until the first beat must have come. Send it before the first item begins: nobody else begins the task
+    /// until then.
+    pub first_beat_seconds: u64,
+    /// Longest time between two beats.
+    pub beat_seconds: u64,
+    /// Seconds after the worker *sent* its last accepted beat at which it must have stopped: another worker may begin.
+    pub stop_after_seconds: u64,
+}
+
+/// An item of a task.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct TaskItemView {
+    /// Names the item in outcomes. The same whenever the item is processed for this job: an idempotency key.
+    pub item_identifier: String,
+    /// Its 1-based row number in the file.
+    #[schema(minimum = 1)]
+    pub row: u64,
+    /// The record as an object. The cells of a CSV file are strings.
+    #[schema(value_type = Object)]
+    pub record: Value,
+}
+
+/// The body of `POST /api/tasks/{taskId}/beat` and `…/finish`: the token, and outcomes of items.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ReportRequest {
+    /// The token of the lease.
+    pub token: String,
+    /// The items that are done since the last report, in the order of the task. Left out in a finish: all that are left.
+    /// Left out in a beat: none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub item_identifiers: Option<Vec<String>>,
+    /// Those of them that failed. The others have succeeded.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub batch_item_failures: Vec<ItemFailure>,
+    /// The outputs of those that succeeded, if the job type has outputs.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub outputs: Vec<OutputOfItem>,
+}
+
+impl ReportRequest {
+    /// The outcomes, without the token.
+    pub fn outcomes(&self) -> Outcomes<'_> {
+        Outcomes { batch_item_failures: &self.batch_item_failures, outputs: &self.outputs }
+    }
+}
+
+/// Outcomes in the form in which a target answers.
+#[derive(Clone, Copy, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Outcomes<'a> {
+    batch_item_failures: &'a [ItemFailure],
+    outputs: &'a [OutputOfItem],
+}
+
+/// An item that failed.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ItemFailure {
+    /// The item.
+    pub item_identifier: String,
+    /// What is wrong with it, for a program. Default: `failed`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub code: Option<String>,
+    /// What is wrong with it, for a person.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
+    /// The column that is wrong, if it is one column.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub column: Option<String>,
+    /// Whether another try may succeed. Then the task is given back from this item on, and the item is lent again, at
+    /// most twice.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub transient: Option<bool>,
+}
+
+/// The output of an item.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct OutputOfItem {
+    /// The item.
+    pub item_identifier: String,
+    /// An object: one line of the job's `outputs.jsonl`.
+    #[schema(value_type = Object)]
+    pub output: Value,
+}
+
+/// The body of `POST /api/tasks/{taskId}/release`.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ReleaseRequest {
+    /// The token of the lease.
+    pub token: String,
+    /// Whether the worker failed at the items that are left. Then they are lent in smaller parts, and an item that three
+    /// workers fail at alone fails as `poison`.
+    #[serde(default)]
+    pub failed: bool,
+}
+
+words! {
+    /// What a worker is to do with its task.
+    TaskOrder {
+        /// Go on, and beat again in time.
+        Continue = "continue",
+        /// The job is paused: begin no further item, report those that are done, and release the task.
+        Paused = "paused",
+        /// The job is stopped: the same.
+        Stopping = "stopping",
+        /// Nothing of the task is left to do. Lease another one.
+        Finished = "finished",
+    }
+}
+
+/// The answer to a beat, a report or a release.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct TaskOrderView {
+    /// What to do next.
+    #[schema(value_type = TaskOrder)]
+    pub order: Open<TaskOrder>,
+    /// Longest time until the next beat.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub beat_seconds: Option<u64>,
+}
