@@ -20,12 +20,13 @@ use rowmill_core::model::messages::Grouped;
 use rowmill_core::model::outstanding::{OutstandingLimits, OutstandingUpload};
 use rowmill_core::model::spec::Spec;
 use rowmill_core::model::tally::{ChunkAddress, Commit, Tally, Totals};
+use rowmill_core::model::task::{Task, TaskId};
 use rowmill_core::model::upload::Upload;
 use rowmill_core::ports::{
     Admissions, Attempts, BreakerMoved, Breakers, CheckpointMoved, Checkpoints, CommitAnswer, Completion, Completions,
     CreateError, Created, DeadLetters, Due, Idempotency, JobFilter, JobPage, Jobs, MultipartObjects, NewAttempt,
     NewJob, ObjectHead, Objects, OutstandingError, OutstandingUploads, PortError, Queue, RedriveError, SlotsTaken,
-    Tallies, UpdateAnswer, Updates, UploadStore, UploadedPart, WakeUps, WriteLost,
+    Tallies, Tasks, UpdateAnswer, Updates, UploadStore, UploadedPart, WakeUps, WriteLost,
 };
 
 /// When the process dies, relative to a call of a port.
@@ -241,6 +242,18 @@ mortal!(OutstandingUploads {
 mortal!(Breakers {
     breaker(job_type: &str) -> Result<Option<Breaker>, PortError>;
     move_breaker(job_type: &str, next: &Breaker) -> Result<BreakerMoved, PortError>;
+});
+
+mortal!(Tasks {
+    offer(task: &Task, now: Timestamp) -> Result<(), PortError>;
+    task(job_type: &str, owner: &Owner, id: TaskId) -> Result<Option<Task>, PortError>;
+    owners(job_type: &str, from: &str, limit: usize) -> Result<Vec<(Owner, Timestamp)>, PortError>;
+    forget_owner(job_type: &str, owner: &Owner, last: Timestamp) -> Result<(), PortError>;
+    due(job_type: &str, owner: &Owner, now: Timestamp, limit: usize) -> Result<Vec<Task>, PortError>;
+    of_job(job_type: &str, owner: &Owner, job: JobGuid, limit: usize) -> Result<Vec<Task>, PortError>;
+    are_there(job_type: &str, owner: &Owner) -> Result<bool, PortError>;
+    put_off(seen: &Task, due_at: Timestamp, holder: Option<&str>) -> Result<(), PortError>;
+    remove(seen: &Task) -> Result<(), PortError>;
 });
 
 mortal!(Admissions {

@@ -29,6 +29,8 @@ use rowmill_settings::{CompleteTime, JobRetention, Links, Recovery, SplitTime, S
 use split_job::split::{SplitLimits, Splitter};
 use sweep::sweep::{SweepLimits, Sweeper};
 use upload::upload::{UploadLimits, Uploads};
+use work_task::lend::TaskWork;
+use work_task::start::TaskTypes;
 
 /// The settings of all functions.
 #[derive(Clone, Copy, Debug)]
@@ -171,6 +173,10 @@ impl UseCases {
     pub fn processor(&self) -> ChunkProcessor {
         let Limits { run, breaker, .. } = self.limits;
         built(ChunkProcessor::new(&self.ports, self.job_types.clone(), run, breaker))
+    }
+
+    pub fn task_work(&self) -> TaskWork {
+        built(TaskWork::new(&self.ports, TaskTypes::of(&self.job_types)))
     }
 
     pub fn completer(&self) -> Completer {

@@ -23,7 +23,14 @@ fn twenty_thousand_seeds_hold() {
 }
 
 /// The corner cases that the seeds must reach; otherwise their success proves little.
-const CORNERS: [&str; 58] = [
+const CORNERS: [&str; 65] = [
+    "Process: Offered",
+    "Worker: Finished",
+    "a worker gives its task back",
+    "a worker is told to stop",
+    "a worker reports twice",
+    "items reported",
+    "worker too late",
     "Api: no slot",
     "Api: paused",
     "Api: resumed",
@@ -96,7 +103,7 @@ fn a_seed_determines_the_whole_run() {
 
 /// The faults that can be built into the simulation, each with words of what a seed finds. The mutations of the code
 /// itself are in [`acceptance::mutations`]; they need a build of their own.
-const FAULTS: [(Broken, &str); 22] = [
+const FAULTS: [(Broken, &str); 24] = [
     (Broken::CommitWithoutCondition, ""),
     (Broken::JointCommitLooksAtOneMark, ""),
     (Broken::UpdateWithoutCondition, ""),
@@ -116,6 +123,8 @@ const FAULTS: [(Broken, &str); 22] = [
     (Broken::TallySentEarly, "the tally that it waits for is not half done"),
     (Broken::NextTallyForgotten, "was never sent, although"),
     (Broken::DedupeForgets, "does the same as"),
+    (Broken::HolderUnseen, "two workers are at its items at once"),
+    (Broken::ReportWithoutCondition, ""),
     (Broken::NoGrace, "is closed while a run from before the stop is at work on it"),
     (Broken::ClocksDiffer, ""),
     (Broken::SlotsReturnedTwice, "slots are taken"),

@@ -2,13 +2,15 @@
 
 use jiff::Timestamp;
 use rowmill_core::in_memory::InMemoryJobStore;
+use rowmill_core::model::checkpoint::Checkpoint;
 use rowmill_core::model::cost::Usage;
 use rowmill_core::model::ids::JobGuid;
 use rowmill_core::model::job::states::Phase;
 use rowmill_core::model::job::{Job, SharedSlots};
 use rowmill_core::model::tally::{Commit, Tally};
 use rowmill_core::ports::{
-    CommitAnswer, Completion, Completions, Jobs, PortError, Tallies, UpdateAnswer, Updates, WriteLost,
+    CheckpointMoved, Checkpoints, CommitAnswer, Completion, Completions, Jobs, PortError, Tallies, UpdateAnswer,
+    Updates, WriteLost,
 };
 
 use super::gate_jobs::GatedJobs;
@@ -62,6 +64,33 @@ pub enum Broken {
     ClocksDiffer,
     /// The end of an attempt gives all slots back, also those that its job gave back when it was paused.
     SlotsReturnedTwice,
+    /// A lease does not see that another worker holds the task.
+    HolderUnseen,
+    /// What a worker reports moves the checkpoint whatever its revision is.
+    ReportWithoutCondition,
+}
+
+/// The checkpoint as this function reads it. `leases` if a worker asks for a task.
+pub(super) fn checkpoint(broken: Broken, leases: bool, checkpoint: Option<Checkpoint>) -> Option<Checkpoint> {
+    match broken {
+        Broken::HolderUnseen if leases => checkpoint.map(|checkpoint| Checkpoint { in_flight: None, ..checkpoint }),
+        _ => checkpoint,
+    }
+}
+
+/// Moves a checkpoint as this store does.
+pub(super) async fn move_checkpoint(
+    broken: Broken,
+    store: &InMemoryJobStore,
+    (job, is_worked): (JobGuid, bool),
+    moved: &Checkpoint,
+) -> Result<CheckpointMoved, PortError> {
+    match store.checkpoint(job, moved.chunk).await? {
+        Some(there) if broken == Broken::ReportWithoutCondition && is_worked => {
+            store.move_checkpoint(job, &Checkpoint { rev: there.rev + 1, ..moved.clone() }).await
+        }
+        _ => store.move_checkpoint(job, moved).await,
+    }
 }
 
 /// The row as an invocation of `process-items` takes it that lacks one of its checks. `shared` if it has other jobs

@@ -10,9 +10,11 @@ use rowmill_core::model::ids::JobGuid;
 use rowmill_core::model::job::Job;
 use rowmill_core::model::run_output::RunOutput;
 use rowmill_core::model::tally::{ChunkAddress, Commit, Committed, Counts, MarkKind, Tally};
+use rowmill_core::model::task::HOLDERS_MAX;
 use rowmill_core::ports::{DeadLetters as _, Jobs as _};
 
 use super::checks::{Checked, ensure, now};
+use super::files::Kind;
 use super::invariants::Invariants;
 use super::items::OUTAGE;
 use super::oracle::{JobRecord, Row, RowEnd};
@@ -154,6 +156,10 @@ impl Invariants {
         let is_right = match (&row.keeps, code) {
             (Some(kept), code) => kept == code,
             (None, POISON) => deaths >= DEATHS_MAX,
+            // It has failed so at several leases.
+            (None, OUTAGE) if matches!(row.kind, Kind::Transient(_)) && self.is_worked(job) => true,
+            // The chunk had one poison item more than are passed over.
+            (None, DEAD_LETTER) if deaths >= HOLDERS_MAX && self.is_worked(job) => true,
             // Given up with its chunk, or passed over in its isolated chunk.
             (None, DEAD_LETTER | OUTAGE) => {
                 let letters = now(self.store.dead_letters(job, usize::MAX)).unwrap_or_default();

@@ -19,7 +19,7 @@ use rowmill_core::ports::{DeadLetters, JobStore, Objects, PortError, Tallies};
 
 use super::checks::{Checked, ensure, now};
 use super::invariants::Invariants;
-use super::items::output_of;
+use super::items::output_line;
 use super::oracle::RowEnd;
 use super::trace::job_name;
 
@@ -132,7 +132,7 @@ impl Invariants {
             ensure(listed == expected, || format!("failed-rows.csv has {listed:?}, but {failed:?} failed"))?;
         }
         let succeeded = ends.iter().filter(|(_, end)| matches!(end, RowEnd::Succeeded));
-        let expected: Vec<String> = succeeded.map(|(row, _)| output_of(*row)).collect();
+        let expected: Vec<String> = succeeded.map(|(row, _)| output_line(&job.job_type, *row)).collect();
         let outputs: Vec<String> = rows("output.csv")?.iter().map(|row| row[0].to_owned()).collect();
         ensure(outputs == expected, || format!("output.csv has {outputs:?}, not {expected:?}"))?;
         self.reach(if manifest.files.iter().any(|stored| stored.file.name.starts_with("unprocessed")) {

@@ -42,9 +42,12 @@ pub enum Function {
     Sweep,
     /// A function behind the API.
     Api,
+    /// A worker outside of the stack, with the invocations of `work-task` that it calls.
+    Worker,
 }
 
 impl Function {
+    /// Those that may be the focus of the faults.
     pub const ALL: [Self; 8] = [
         Self::Split,
         Self::Process,
@@ -58,7 +61,7 @@ impl Function {
 
     /// True if it makes only few of the calls of a run.
     pub const fn is_rare(self) -> bool {
-        matches!(self, Self::Isolate | Self::Complete | Self::DeadLetter | Self::Api)
+        matches!(self, Self::Isolate | Self::Complete | Self::DeadLetter | Self::Api | Self::Worker)
     }
 
     /// The function that a queue feeds.
@@ -100,7 +103,7 @@ impl Invocation {
     fn deliveries(&self) -> &[Delivery] {
         match &self.work {
             Work::Messages(deliveries) => deliveries,
-            Work::Operation(_) => &[],
+            Work::Operation(_) | Work::Worker => &[],
         }
     }
 }
@@ -112,6 +115,8 @@ pub enum Work {
     Messages(Vec<Delivery>),
     /// An operation of a client or of the schedule.
     Operation(Planned),
+    /// A task that is due.
+    Worker,
 }
 
 /// Result of an invocation.

@@ -255,18 +255,33 @@ gates!(Tallies for GatedJobs {
 });
 
 gates!(Checkpoints for GatedJobs {
-    Read checkpoint(job: JobGuid, chunk: ChunkAddress) -> Result<Option<Checkpoint>, PortError>,
-        ["{}, {}", job_name(job), chunk_name(chunk)];
-    Write move_checkpoint(job: JobGuid, moved: &Checkpoint) -> Result<CheckpointMoved, PortError>,
-        ["{}, {}, {}", job_name(job), chunk_name(moved.chunk), moved.brief()],
-        check |all, answer| {
-            all.reach(match answer {
-                Ok(CheckpointMoved::Lost(_)) => "checkpoint lost",
-                _ if moved.isolated => "checkpoint moved, isolated",
-                _ => "checkpoint moved, continued",
-            });
-            Ok(())
-        };
+    {
+        async fn checkpoint(&self, job: JobGuid, chunk: ChunkAddress) -> Result<Option<Checkpoint>, PortError> {
+            let effect = async {
+                let checkpoint = self.store.checkpoint(job, chunk).await?;
+                Ok(super::broken::checkpoint(self.broken, self.invariants.leases(self.hub.current(), job), checkpoint))
+            };
+            let what = || format!("{}, {}", job_name(job), chunk_name(chunk));
+            self.hub.through(CallKind::Read, "checkpoint", what, effect).await
+        }
+
+        async fn move_checkpoint(&self, job: JobGuid, moved: &Checkpoint) -> Result<CheckpointMoved, PortError> {
+            let effect = async {
+                let is_worked = self.invariants.is_worked(job);
+                let answer = super::broken::move_checkpoint(self.broken, &self.store, (job, is_worked), moved).await;
+                self.invariants.reach(match &answer {
+                    Ok(CheckpointMoved::Lost(_)) if is_worked => "worker too late",
+                    Ok(CheckpointMoved::Lost(_)) => "checkpoint lost",
+                    _ if is_worked => "checkpoint moved for a worker",
+                    _ if moved.isolated => "checkpoint moved, isolated",
+                    _ => "checkpoint moved, continued",
+                });
+                answer
+            };
+            let what = || format!("{}, {}, {}", job_name(job), chunk_name(moved.chunk), moved.brief());
+            self.hub.through(CallKind::Write, "move_checkpoint", what, effect).await
+        }
+    }
 });
 
 gates!(Attempts for GatedJobs {

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use jiff::Timestamp;
 use rowmill_api::job::JobView;
-use rowmill_core::in_memory::{InMemoryJobStore, InMemoryObjects};
+use rowmill_core::in_memory::{InMemoryJobStore, InMemoryObjects, InMemoryTasks};
 use rowmill_core::model::ids::{FileGuid, JobGuid, Owner};
 use rowmill_core::model::job::Priority;
 use rowmill_core::model::job_type_limits::JobTypeLimits;
@@ -25,6 +25,7 @@ use super::plan::GRACE;
 use super::queues::{Body, Delivery, QueueName};
 use super::trace::{chunk_name, job_name};
 use super::window_checks::Owed;
+use super::workers::WorkerAtTask;
 
 /// The places that runs reached, and how often.
 pub type Reached = BTreeMap<String, u64>;
@@ -33,6 +34,7 @@ pub type Reached = BTreeMap<String, u64>;
 pub struct Invariants {
     pub(super) store: Arc<InMemoryJobStore>,
     pub(super) objects: Arc<InMemoryObjects>,
+    pub(super) tasks: Arc<InMemoryTasks>,
     ceilings: Ceilings,
     pub(super) type_limits: JobTypeLimits,
     known: Mutex<Known>,
@@ -61,6 +63,8 @@ pub(super) struct Known {
     pub(super) saw_open: BTreeSet<u64>,
     /// The isolated chunks by invocation, and whether the invocation is processing an item.
     isolated: BTreeMap<u64, (JobGuid, ChunkAddress, bool)>,
+    /// The workers, by task.
+    pub(super) workers: BTreeMap<u64, WorkerAtTask>,
     /// The job types of the invocations that run a chunk of a type with lanes; none of a zombie.
     pub(super) on_lanes: BTreeMap<u64, Option<String>>,
 }
@@ -70,10 +74,11 @@ impl Invariants {
     pub fn new(
         store: Arc<InMemoryJobStore>,
         objects: Arc<InMemoryObjects>,
+        tasks: Arc<InMemoryTasks>,
         ceilings: Ceilings,
         type_limits: JobTypeLimits,
     ) -> Self {
-        Self { store, objects, ceilings, type_limits, known: Mutex::default() }
+        Self { store, objects, tasks, ceilings, type_limits, known: Mutex::default() }
     }
 
     pub(super) fn known(&self) -> MutexGuard<'_, Known> {
@@ -117,6 +122,9 @@ impl Invariants {
         known.on_lanes.remove(&task);
         known.at_work.retain(|(of, _), _| *of != task);
         known.owed.remove(&task);
+        drop(known);
+        // It has died.
+        self.is_handed_in(task, false);
     }
 
     /// This invocation has timed out and goes on, as none of Lambda does.
@@ -126,6 +134,8 @@ impl Invariants {
         known.isolated.remove(&task);
         known.at_work.retain(|(of, _), _| *of != task);
         known.on_lanes.insert(task, None);
+        drop(known);
+        self.is_handed_in(task, false);
     }
 
     /// An invocation begins or ends an item. It may begin one only if its job was neither paused nor past before, and

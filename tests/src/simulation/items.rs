@@ -9,8 +9,10 @@ use async_trait::async_trait;
 use jiff::Timestamp;
 use rowmill_core::model::ids::JobGuid;
 use rowmill_core::model::spec::{OutputFile, Spec};
+use rowmill_core::model::task::TaskTerms;
 use rowmill_core::ports::processor::{CostClass, Item, ItemError, ItemOutcome, ItemProcessor, JobType, ParamsError};
 use rowmill_core::text::Record;
+use serde_json::json;
 
 use super::batches::Holds;
 use super::files::Kind;
@@ -23,7 +25,10 @@ pub const SIMULATED: &str = "simulated";
 /// The name of the job type that has lanes in some worlds.
 pub const LANED: &str = "laned";
 
-/// The job types `simulated` and `laned`.
+/// The name of the job type whose items workers process.
+pub const WORKED: &str = "worked";
+
+/// The job types `simulated`, `laned` and `worked`.
 #[derive(Clone)]
 pub struct Simulated {
     name: &'static str,
@@ -31,6 +36,8 @@ pub struct Simulated {
     invariants: Arc<Invariants>,
     shape: ItemShape,
     holds: Holds,
+    /// Of the type whose items workers process.
+    tasks: Option<TaskTerms>,
     /// When the target of all items is down.
     outage: Option<Range<Timestamp>>,
     /// Number of failures of each transient item.
@@ -57,18 +64,60 @@ impl Simulated {
         holds: Holds,
         outage: Option<Range<Timestamp>>,
     ) -> Self {
-        Self { name: SIMULATED, hub, invariants, shape, holds, outage, failures: Arc::default() }
+        Self { name: SIMULATED, hub, invariants, shape, holds, tasks: None, outage, failures: Arc::default() }
     }
 
     /// The same under the name `laned`.
     pub fn laned(&self) -> Self {
         Self { name: LANED, ..self.clone() }
     }
+
+    /// The same under the name `worked`, for workers.
+    pub fn worked(&self, terms: TaskTerms) -> Self {
+        Self { name: WORKED, tasks: Some(terms), ..self.clone() }
+    }
+
+    /// A worker begins an item: returns how long it takes.
+    pub async fn begin_work(&self, item: &Item) -> Duration {
+        match kind_of(item) {
+            Some(Kind::Poison) => {
+                self.suspend(CallKind::Poison, item).await;
+                self.hub.die(self.hub.current()).await
+            }
+            Some(Kind::Slow(ms)) => Duration::from_millis(ms),
+            _ => Duration::ZERO,
+        }
+    }
+
+    /// A worker has ended an item.
+    pub fn end_work(&self, item: &Item) -> Result<(), ItemError> {
+        match kind_of(item) {
+            Some(Kind::Bad) => Err(ItemError::permanent("bad_value", "a bad value").in_column("kind")),
+            Some(Kind::Transient(times)) if self.fails_again(item, times) => {
+                Err(ItemError::transient(OUTAGE, "temporarily unavailable"))
+            }
+            _ => {
+                self.invariants.processed(item.job_guid, item.row);
+                Ok(())
+            }
+        }
+    }
+}
+
+fn kind_of(item: &Item) -> Option<Kind> {
+    match &item.record {
+        Record::Cells(cells) => cells.get("kind").and_then(Kind::of_cell),
+        Record::Json(_) => None,
+    }
 }
 
 impl JobType for Simulated {
     fn name(&self) -> &str {
         self.name
+    }
+
+    fn tasks(&self) -> Option<TaskTerms> {
+        self.tasks
     }
 
     fn prepare(&self, _spec: &Spec) -> Result<Arc<dyn ItemProcessor>, ParamsError> {
@@ -91,11 +140,7 @@ impl ItemProcessor for Simulated {
     }
 
     async fn process(&self, item: &Item) -> Result<ItemOutcome, ItemError> {
-        let kind = match &item.record {
-            Record::Cells(cells) => cells.get("kind").and_then(Kind::of_cell),
-            Record::Json(_) => None,
-        };
-        let Some(kind) = kind else { return Err(ItemError::permanent("no_kind", "the row names no kind")) };
+        let Some(kind) = kind_of(item) else { return Err(ItemError::permanent("no_kind", "the row names no kind")) };
         let _at_item = AtItem::begin(self, item.job_guid);
         if kind == Kind::Poison {
             self.suspend(CallKind::Poison, item).await;
@@ -139,6 +184,14 @@ pub const OUTPUT_HEADER: &str = "output";
 /// The output of the item of this row.
 pub fn output_of(row: u64) -> String {
     format!("output of row {row}")
+}
+
+/// The line of the output file for the item of this row. The outputs of workers are objects.
+pub fn output_line(job_type: &str, row: u64) -> String {
+    match job_type {
+        WORKED => json!({ "row": output_of(row) }).to_string(),
+        _ => output_of(row),
+    }
 }
 
 /// Marks that an invocation is processing an item, until it is dropped.

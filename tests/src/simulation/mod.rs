@@ -23,6 +23,7 @@ pub mod functions;
 pub mod gate_breakers;
 pub mod gate_jobs;
 pub mod gate_objects;
+pub mod gate_tasks;
 pub mod hub;
 pub mod invariants;
 pub mod items;
@@ -39,6 +40,7 @@ pub mod tasks;
 pub mod trace;
 mod uploads;
 mod window_checks;
+mod workers;
 pub mod world;
 
 use std::fmt;

@@ -49,7 +49,7 @@ impl ChunksAtWork {
 
 impl Invariants {
     /// An invocation of `process-items` begins, with one chunk of this job alone or with several.
-    fn delivered(&self, task: u64, job: JobGuid, attempt: u32, alone: bool) {
+    pub(super) fn delivered(&self, task: u64, job: JobGuid, attempt: u32, alone: bool) {
         if let Ok(row) = now(self.store.job(job)) {
             let paused = row.is_paused().then_some(row.pauses);
             let (past, saw_past) = (row.is_past(attempt), alone.then_some(false));
@@ -181,6 +181,7 @@ impl Invariants {
                 Body::Chunk(chunk) if chunk.job_guid == job => Some(chunk.address),
                 _ => None,
             })
+            .chain(self.tasks.every_task().iter().filter(|task| task.id().job == job).map(|task| task.id().chunk))
             .collect();
         let counted = if row.split.done { row.split.tallies } else { row.split.dispatched };
         self.reach("all chunks sent again after a resume");

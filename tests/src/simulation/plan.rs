@@ -19,7 +19,7 @@ use uuid::Uuid;
 
 use super::files::{FileShape, Kind, SimulatedFile};
 use super::functions::Function;
-use super::items::{ItemShape, LANED, SIMULATED};
+use super::items::{ItemShape, LANED, SIMULATED, WORKED};
 use super::queues::QueueName;
 
 /// The timeout of a function that a queue feeds.
@@ -175,6 +175,10 @@ pub struct Plan {
     pub outage: Option<Range<Duration>>,
     /// Way in which items are handed to the job type.
     pub items: ItemShape,
+    /// Number of workers outside of the stack at once.
+    pub holders: usize,
+    /// Maximum number of items of a task.
+    pub task_items: u32,
     /// The maximum difference between the clock of an invocation and the time.
     pub skew: Duration,
     pub faults: Faults,
@@ -184,7 +188,9 @@ impl Plan {
     /// True if it has no faults and no slow, transient or poison items.
     pub fn is_without_trouble(&self) -> bool {
         let plain = |kind: &Kind| matches!(kind, Kind::Good | Kind::Bad | Kind::Ragged);
+        // The chunks of a stopped job go back from workers to their queue.
         self.faults.budget == 0
+            && self.holders == 0
             && self.outage.is_none()
             && !self
                 .operations
@@ -208,7 +214,7 @@ impl Plan {
         let type_limits = type_limits(rng);
         let jobs: Vec<JobPlan> = (0..count).map(|number| job(rng, number, owners, count)).collect();
         let operations = operations(rng, &jobs);
-        Self {
+        let mut plan = Self {
             jobs,
             operations,
             ceilings,
@@ -231,9 +237,28 @@ impl Plan {
                 gated: rng.u8(..) < 64,
             },
             faults: faults(rng),
+            holders: 0,
+            task_items: 1,
             skew: SKEW_MAX * [0, 0, 1, 5][rng.usize(0..4)] / 5,
             breaker: breaker(rng),
             outage: outage(rng),
+        };
+        // With draws of its own, so that the other seeds stay as they were.
+        plan.give_to_workers(&mut rng.clone());
+        plan
+    }
+
+    /// In some worlds workers process the items of some jobs.
+    fn give_to_workers(&mut self, rng: &mut fastrand::Rng) {
+        if rng.u8(..) >= 80 {
+            return;
+        }
+        (self.holders, self.task_items) = (rng.usize(1..=3), rng.u32(1..=3));
+        for job in &mut self.jobs {
+            // No thread of the stack is held by an item of theirs.
+            if rng.bool() && !job.file.rows.contains(&Kind::Holds) {
+                job.request["jobType"] = json!(WORKED);
+            }
         }
     }
 }

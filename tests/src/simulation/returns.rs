@@ -42,7 +42,7 @@ impl Run {
                 deliveries.iter().for_each(|delivery| self.failed(delivery));
             }
             Work::Operation(planned) => self.try_again(planned),
-            Work::Messages(_) => {}
+            Work::Messages(_) | Work::Worker => {}
         }
     }
 
@@ -84,6 +84,7 @@ impl Run {
                     self.message_returned(invocation.function, delivery, reply);
                 }
             }
+            Work::Worker => {}
             Work::Operation(planned) => replies.into_iter().for_each(|reply| self.operation_returned(planned, reply)),
         }
     }

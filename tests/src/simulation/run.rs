@@ -162,13 +162,16 @@ impl Run {
         self.invoke_late();
         self.sweep_on_time();
         self.run_tasks();
+        if self.step.is_multiple_of(8) {
+            self.hire();
+        }
         let roll = self.adversary.rng.u32(0..100);
         let went_on = match roll {
             0..72 => self.decide_call() || self.deliver() || self.operate(),
             72..96 => self.deliver() || self.decide_call() || self.operate(),
             _ => self.operate() || self.deliver() || self.decide_call(),
         };
-        if !went_on {
+        if !went_on && !self.hire() {
             self.wait();
         }
         self.run_tasks();
@@ -300,8 +303,10 @@ impl Run {
         let deadlines = self.tasks.iter().map(|(_, invocation)| invocation.deadline).filter(|at| *at > now).min();
         let stalled = self.tasks.iter().map(|(_, invocation)| invocation.stalled_until).filter(|at| *at > now).min();
         let (timer, visible) = (self.world.hub.next_timer(), self.world.queues.next_visible(now));
+        let tasks = self.world.tasks.every_task();
+        let due = tasks.iter().map(|task| task.due_at).filter(|at| *at > now).min();
         let late = self.late.iter().map(|(at, _)| *at).min();
-        let next = [timer, visible, deadlines, stalled, late, Some(self.next_sweep)];
+        let next = [timer, visible, deadlines, stalled, late, due, Some(self.next_sweep)];
         if let Some(next) = next.into_iter().flatten().min() {
             self.world.hub.advance_to(next);
         }

@@ -6,15 +6,18 @@ use jiff::Timestamp;
 use rowmill_core::model::breaker::Breaker;
 use rowmill_core::model::checkpoint::Checkpoint;
 use rowmill_core::model::dead_letter::DeadLetter;
-use rowmill_core::model::ids::JobGuid;
+use rowmill_core::model::ids::{JobGuid, Owner};
 use rowmill_core::model::job::Job;
 use rowmill_core::model::spec::Spec;
 use rowmill_core::model::tally::{ChunkAddress, Commit, Counts, Tally, Totals};
+use rowmill_core::model::task::{Task, TaskTerms};
 use rowmill_core::model::upload::Upload;
 use rowmill_core::ports::{
     BreakerMoved, CheckpointMoved, CommitAnswer, Created, Due, JobPage, ObjectHead, SlotsTaken, UpdateAnswer,
     UploadedPart,
 };
+use work_task::hold::Order;
+use work_task::lend::Lent;
 
 /// The lines of a run, if they are kept. A run keeps none; if it fails, it is repeated with a trace.
 #[derive(Debug, Default)]
@@ -144,6 +147,49 @@ impl Brief for Upload {
 impl Brief for JobPage {
     fn brief(&self) -> String {
         format!("{} jobs", self.jobs.len())
+    }
+}
+
+impl Brief for Task {
+    fn brief(&self) -> String {
+        let (job, chunk) = (job_name(self.message.job_guid), chunk_name(self.message.address));
+        format!("{job} {chunk}, pauses {}", self.message.pauses)
+    }
+}
+
+impl Brief for Owner {
+    fn brief(&self) -> String {
+        self.to_string()
+    }
+}
+
+impl Brief for Timestamp {
+    fn brief(&self) -> String {
+        self.to_string()
+    }
+}
+
+impl Brief for Lent {
+    fn brief(&self) -> String {
+        format!(
+            "{} {} lent to {}, {} items",
+            job_name(self.id.job),
+            chunk_name(self.id.chunk),
+            self.token,
+            self.items.len()
+        )
+    }
+}
+
+impl Brief for Order {
+    fn brief(&self) -> String {
+        format!("{self:?}")
+    }
+}
+
+impl Brief for TaskTerms {
+    fn brief(&self) -> String {
+        format!("{:?}", self.beat)
     }
 }
 

@@ -16,7 +16,8 @@ use process_items::process::ChunkProcessor;
 use process_items::run::RunLimits;
 use redrive_job::redrive::{RedriveLimits, Redriver};
 use rowmill_core::in_memory::{
-    InMemoryBreakers, InMemoryJobStore, InMemoryObjects, InMemoryQuotas, InMemoryRecordStore, InMemoryUploadStore,
+    InMemoryBreakers, InMemoryJobStore, InMemoryObjects, InMemoryQuotas, InMemoryRecordStore, InMemoryTasks,
+    InMemoryUploadStore,
 };
 use rowmill_core::job_types::JobTypes;
 use rowmill_core::model::job::{LEASE_MARGIN, Priority};
@@ -28,6 +29,7 @@ use rowmill_core::wiring::{ChunkQueues, Port, Ports};
 use rowmill_settings::{CompleteTime, Deadlines, Recovery, SplitTime, StopGrace, TimeLimits};
 use split_job::split::{SplitLimits, Splitter};
 use sweep::sweep::{SweepLimits, Sweeper};
+use work_task::lend::TaskWork;
 
 use super::batches::{Holds, ITEM_TIMEOUT, SimulatedBatches};
 use super::broken::Broken;
@@ -35,6 +37,7 @@ use super::clock::{SeededEntropy, VirtualClock};
 use super::gate_breakers::GatedBreakers;
 use super::gate_jobs::GatedJobs;
 use super::gate_objects::{GatedObjects, GatedUploads};
+use super::gate_tasks::GatedTasks;
 use super::hub::Hub;
 use super::invariants::Invariants;
 use super::items::Simulated;
@@ -56,6 +59,11 @@ pub struct World {
     pub bucket: Arc<InMemoryObjects>,
     /// The uploads' rows, without a gate.
     pub upload_rows: Arc<InMemoryUploadStore>,
+    /// The tasks table, without a gate.
+    pub tasks: Arc<InMemoryTasks>,
+    pub task_work: Arc<TaskWork>,
+    /// The items as workers process them.
+    pub worked: Simulated,
     pub queues: Queues,
     /// The items that hold a thread.
     pub holds: Holds,
@@ -81,8 +89,9 @@ impl World {
         let store = Arc::new(InMemoryJobStore::default());
         let bucket = Arc::new(InMemoryObjects::default());
         let upload_rows = Arc::new(InMemoryUploadStore::default());
-        let invariants =
-            Arc::new(Invariants::new(store.clone(), bucket.clone(), plan.ceilings, plan.type_limits.clone()));
+        let tasks = Arc::new(InMemoryTasks::default());
+        let (ceilings, type_limits) = (plan.ceilings, plan.type_limits.clone());
+        let invariants = Arc::new(Invariants::new(store.clone(), bucket.clone(), tasks.clone(), ceilings, type_limits));
         let queues = Queues::new(QueueLimits { max_receives: plan.max_receives, visibility, broken });
         let jobs = Arc::new(GatedJobs {
             store: store.clone(),
@@ -130,6 +139,11 @@ impl World {
             chunks: Port::given(Arc::new(chunks)),
             lane_deliveries: Port::given(queues.lane_deliveries(&hub)),
             completions: Port::given(port(QueueName::Completions)),
+            tasks: Port::given(Arc::new(GatedTasks {
+                store: tasks.clone(),
+                hub: hub.clone(),
+                invariants: invariants.clone(),
+            })),
             batches: Port::given(Arc::new(SimulatedBatches { hub: hub.clone(), holds: holds.clone() })),
             clock: Port::given(Arc::new(VirtualClock { hub: hub.clone(), skew })),
             entropy: Port::given(Arc::new(SeededEntropy::new(seed))),
@@ -138,7 +152,9 @@ impl World {
         };
         let simulated =
             Simulated::new(hub.clone(), invariants.clone(), plan.items, holds.clone(), plan.outage_from(began));
-        let job_types = JobTypes::of([Arc::new(simulated.laned()) as Arc<dyn JobType>, Arc::new(simulated)]);
+        let worked = simulated.worked(super::workers::terms(plan.task_items));
+        let types = [simulated.laned(), worked.clone(), simulated];
+        let job_types = JobTypes::of(types.map(|job_type| Arc::new(job_type) as Arc<dyn JobType>));
         let use_cases = UseCases { ports, limits: limits(plan, broken), job_types };
         Self {
             creator: Arc::new(Creator { owner_priorities: every_priority(), ..use_cases.creator() }),
@@ -150,6 +166,9 @@ impl World {
             completer: Arc::new(use_cases.completer()),
             dead_letters: Arc::new(use_cases.dead_letters()),
             sweeper: Arc::new(use_cases.sweeper()),
+            task_work: Arc::new(use_cases.task_work()),
+            tasks,
+            worked,
             use_cases,
             hub,
             store,

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use rowmill_core::in_memory::{
     CountingEntropy, InMemoryBreakers, InMemoryDeliveries, InMemoryJobStore, InMemoryObjects, InMemoryQueue,
-    InMemoryQuotas, InMemoryRecordStore, InMemoryUploadStore, InlineBatchRunner, ManualClock,
+    InMemoryQuotas, InMemoryRecordStore, InMemoryTasks, InMemoryUploadStore, InlineBatchRunner, ManualClock,
 };
 use rowmill_core::model::job_type_limits::JobTypeLimits;
 use rowmill_core::model::messages::{ChunkMessage, CompletionMessage, SplitMessage};
@@ -29,6 +29,7 @@ pub struct Doubles {
     pub lanes: Arc<InMemoryQueue<ChunkMessage>>,
     pub lane_deliveries: Arc<InMemoryDeliveries>,
     pub completions: Arc<InMemoryQueue<CompletionMessage>>,
+    pub tasks: Arc<InMemoryTasks>,
     pub clock: Arc<ManualClock>,
     entropy: Arc<CountingEntropy>,
 }
@@ -49,6 +50,7 @@ impl Doubles {
             chunks: without_priorities(type_limits, lanes, chunks, isolated),
             lane_deliveries: Port::given(self.lane_deliveries.clone()),
             completions: Port::given(self.completions.clone()),
+            tasks: Port::given(self.tasks.clone()),
             batches: Port::given(Arc::new(InlineBatchRunner)),
             clock: Port::given(self.clock.clone()),
             entropy: Port::given(self.entropy.clone()),
@@ -71,6 +73,7 @@ impl Doubles {
             splits: Port::given(CrashingPort::new(self.splits.clone(), faults)),
             chunks: without_priorities(type_limits, lanes, chunks, isolated),
             completions: Port::given(CrashingPort::new(self.completions.clone(), faults)),
+            tasks: Port::given(CrashingPort::new(self.tasks.clone(), faults)),
             ..self.ports(type_limits)
         }
     }

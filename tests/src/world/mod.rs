@@ -42,6 +42,7 @@ use serde_json::{Value, json};
 use split_job::split::Splitter;
 use sweep::sweep::Sweeper;
 use upload::upload::Uploads;
+use work_task::lend::TaskWork;
 
 use crate::faults::{CrashingPort, Faults};
 use crate::use_cases::{Limits, UseCases};
@@ -61,6 +62,8 @@ pub struct World {
     pub mortal_creator: Arc<Creator>,
     pub splitter: Splitter,
     pub processor: ChunkProcessor,
+    /// `work-task`. It can crash.
+    pub task_work: TaskWork,
     pub completer: Completer,
     pub status: JobReader,
     /// `job-status`: failed and skipped items.
@@ -134,6 +137,7 @@ impl World {
             redriver: functions.redriver(),
             splitter: functions.splitter(),
             processor: functions.processor(),
+            task_work: functions.task_work(),
             completer: functions.completer(),
             dead_letters: functions.dead_letters(),
             sweeper: functions.sweeper(),

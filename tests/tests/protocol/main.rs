@@ -27,6 +27,7 @@ mod slots;
 mod slow_items;
 mod stops;
 mod sweeps;
+mod tasks;
 mod uploads;
 mod why;
 mod widths;

@@ -78,7 +78,7 @@ async fn an_item_that_runs_alone_is_a_reason_with_its_time() {
     let (world, job) = split_with(3, 9, json!({})).await;
     let now = world.clock.now();
     let chunk = ChunkAddress { attempt: 1, tally: 0, index: 1 };
-    let note = InFlight { until: now + Duration::from_secs(60), deaths: 1, items: 1 };
+    let note = InFlight::of_run(now + Duration::from_secs(60), 1, 1);
     let blank = Checkpoint { isolated: true, done: 2, in_flight: Some(note), ..Checkpoint::blank(chunk, now) };
     world.jobs.move_checkpoint(job, &blank.moved(RunId::from_bytes([1; 7]), now)).await.unwrap();
     let all = world.why(job).await;

@@ -1,0 +1,43 @@
+//! The gate before the tasks table.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use jiff::Timestamp;
+use rowmill_core::in_memory::InMemoryTasks;
+use rowmill_core::model::ids::{JobGuid, Owner};
+use rowmill_core::model::task::{Task, TaskId};
+use rowmill_core::ports::{PortError, Tasks};
+
+use super::gates;
+use super::hub::{CallKind, Hub};
+use super::invariants::Invariants;
+use super::trace::{Brief, job_name};
+
+pub struct GatedTasks {
+    pub store: Arc<InMemoryTasks>,
+    /// Decides about each call.
+    pub hub: Hub,
+    pub invariants: Arc<Invariants>,
+}
+
+gates!(Tasks for GatedTasks {
+    Write offer(task: &Task, now: Timestamp) -> Result<(), PortError>, ["{}", task.brief()],
+        check |all, _answer| {
+            all.reach("task offered");
+            Ok(())
+        };
+    Read task(job_type: &str, owner: &Owner, id: TaskId) -> Result<Option<Task>, PortError>, ["{}", job_name(id.job)];
+    Read owners(job_type: &str, from: &str, limit: usize) -> Result<Vec<(Owner, Timestamp)>, PortError>, ["{job_type}"];
+    Write forget_owner(job_type: &str, owner: &Owner, last: Timestamp) -> Result<(), PortError>, ["{owner}"],
+        check |all, _answer| {
+            all.reach("owner without tasks forgotten");
+            Ok(())
+        };
+    Read due(job_type: &str, owner: &Owner, now: Timestamp, limit: usize) -> Result<Vec<Task>, PortError>, ["{owner}"];
+    Read of_job(job_type: &str, owner: &Owner, job: JobGuid, limit: usize) -> Result<Vec<Task>, PortError>,
+        ["{}", job_name(job)];
+    Read are_there(job_type: &str, owner: &Owner) -> Result<bool, PortError>, ["{owner}"];
+    Write put_off(seen: &Task, due_at: Timestamp, holder: Option<&str>) -> Result<(), PortError>, ["{}", seen.brief()];
+    Write remove(seen: &Task) -> Result<(), PortError>, ["{}", seen.brief()];
+});
