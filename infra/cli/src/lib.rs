@@ -17,6 +17,7 @@ pub mod template;
 pub mod terminal;
 pub mod top;
 pub mod upload;
+pub mod work;
 
 mod address;
 mod storage;

@@ -6,7 +6,7 @@ use clap::{Parser, Subcommand};
 use rowmill::command::control::Control;
 use rowmill::command::{
     CommandError, audit, bench, block, control, dead_letters, export, gateway, job, jobs, login, open, preview,
-    redrive, results, retune, run, top, upload, webhook_key, why,
+    redrive, results, retune, run, top, upload, webhook_key, why, work,
 };
 use rowmill::operate::{Deploy, Down, Status, Up};
 
@@ -50,6 +50,7 @@ enum Command {
     Login(login::LoginArgs),
     Logout(login::LogoutArgs),
     Top(top::TopArgs),
+    Work(work::WorkArgs),
     Block(block::BlockArgs),
     Unblock(block::UnblockArgs),
     Blocked(block::BlockedArgs),
@@ -84,6 +85,7 @@ async fn main() -> ExitCode {
         Command::Logout(args) => login::execute_logout(args).await,
         Command::Bench(args) => bench::execute(args).await,
         Command::Top(args) => top::execute(args).await,
+        Command::Work(args) => work::execute(args).await,
         Command::Block(args) => block::execute(args).await,
         Command::Unblock(args) => block::execute_unblock(args).await,
         Command::Blocked(args) => block::execute_blocked(args).await,

@@ -29,6 +29,7 @@ use rowmill_api::request::{
 };
 use rowmill_api::results::ResultsView;
 use rowmill_api::routes::Operation;
+use rowmill_api::task::{LeaseRequest, ReleaseRequest, ReportRequest, TaskOrderView, TaskView};
 use rowmill_api::upload::UploadView;
 use rowmill_core::model::audit::AuditProof;
 use rowmill_core::model::ids::{FileGuid, JobGuid};
@@ -316,6 +317,29 @@ impl ApiClient {
     /// The results of an ended job, with links that expire.
     pub async fn results(&self, job_guid: JobGuid) -> Result<ResultsView, ApiError> {
         self.answer(self.call("look up results", Operation::ShowResults, &job_guid.to_string())).await
+    }
+
+    /// Leases a task, if there is one. Tried once: what a lost reply leased is lost for half a minute, so who asks again
+    /// asks for another one.
+    pub async fn lease_task(&self, lease: &LeaseRequest) -> Result<Answer<Option<TaskView>>, ApiError> {
+        self.send(&self.call("lease task", Operation::LeaseTask, "").json(lease), self.answer_timeout).await
+    }
+
+    /// Keeps a task, and reports outcomes of it. Tried once, within `timeout`. A report may be repeated.
+    pub async fn beat_task(
+        &self,
+        task_id: &str,
+        report: &ReportRequest,
+        timeout: Duration,
+    ) -> Result<TaskOrderView, ApiError> {
+        let call = self.call("beat task", Operation::BeatTask, task_id).json(report);
+        Ok(self.send(&call, timeout.min(self.answer_timeout)).await?.body)
+    }
+
+    /// Gives a task back. Tried once. May be repeated.
+    pub async fn release_task(&self, task_id: &str, release: &ReleaseRequest) -> Result<TaskOrderView, ApiError> {
+        let call = self.call("release task", Operation::ReleaseTask, task_id).json(release);
+        Ok(self.send(&call, self.answer_timeout).await?.body)
     }
 
     /// A request to a route. `parameter` takes the place of the parameter in its path.

@@ -5,7 +5,7 @@
 //! | 0 | success; for a followed job: every item succeeded |
 //! | 1 | the job failed or was cancelled as a whole, or this command failed |
 //! | 2 | wrong usage |
-//! | 3 | the job completed, but some items failed |
+//! | 3 | the job completed, but some items failed; for `work`: the command failed at some task |
 //! | 130 | interrupted; the job goes on, unless this command started its local stack |
 
 pub mod audit;
@@ -28,6 +28,7 @@ pub mod top;
 pub mod upload;
 pub mod webhook_key;
 pub mod why;
+pub mod work;
 
 mod connection;
 mod deployed;
@@ -59,6 +60,7 @@ use crate::package::PackageError;
 use crate::stack::StackError;
 use crate::terminal::{self, innermost};
 use crate::upload::UploadError;
+use crate::work::WorkError;
 use connection::Connection;
 
 const FAILED_ROWS_SHOWN: usize = 10;
@@ -108,6 +110,8 @@ pub enum CommandError {
     Login(#[from] LoginError),
     #[error(transparent)]
     Bench(#[from] BenchError),
+    #[error(transparent)]
+    Work(#[from] WorkError),
     #[error(transparent)]
     Aws(#[from] CallFailed),
     #[error("cannot serve port {port} of 127.0.0.1: {source}; --port chooses another one, 0 any free one")]

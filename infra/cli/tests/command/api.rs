@@ -37,22 +37,28 @@ pub fn api(job: Value) -> String {
 
 /// The same, with what is sent to it.
 pub fn recorded(job: Value) -> (String, Receiver<Sent>) {
+    let (sender, sent) = channel();
+    (serve(move |connection| answer(connection, &job, &sender)), sent)
+}
+
+/// Serves connections by this function, for as long as the test runs; the base URL.
+pub fn serve(answer: impl Fn(&TcpStream) + Clone + Send + 'static) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
-    let (sender, sent) = channel();
     thread::spawn(move || {
         for connection in listener.incoming() {
-            let (job, sender) = (job.clone(), sender.clone());
-            thread::spawn(move || answer(&connection.unwrap(), &job, &sender));
+            let answer = answer.clone();
+            thread::spawn(move || answer(&connection.unwrap()));
         }
     });
-    (url, sent)
+    url
 }
 
 /// A request: method and path, body.
 pub type Sent = (String, Vec<u8>);
 
-fn answer(connection: &TcpStream, job: &Value, sent: &Sender<Sent>) {
+/// Reads a request: it, and the host that it is sent to.
+pub fn receive(connection: &TcpStream) -> (Sent, String) {
     let mut reader = BufReader::new(connection);
     let mut line = String::new();
     reader.read_line(&mut line).unwrap();
@@ -71,9 +77,22 @@ fn answer(connection: &TcpStream, job: &Value, sent: &Sender<Sent>) {
     }
     let mut body = vec![0; length];
     reader.read_exact(&mut body).unwrap();
-    let request = line.rsplit_once(' ').unwrap().0.to_owned();
+    ((line.rsplit_once(' ').unwrap().0.to_owned(), body), host)
+}
+
+/// Sends an answer. One without content has no body.
+pub fn reply(mut connection: &TcpStream, status: u16, body: &Value) {
+    let body = if status == 204 { String::new() } else { body.to_string() };
+    let head = format!("HTTP/1.1 {status} OK\r\ncontent-type: application/json\r\ncontent-length: {}", body.len());
+    // The client may have been killed.
+    let _ = write!(connection, "{head}\r\nconnection: close\r\n\r\n{body}");
+}
+
+fn answer(connection: &TcpStream, job: &Value, sent: &Sender<Sent>) {
+    let ((request, body), host) = receive(connection);
     let json = serde_json::from_slice::<Value>(&body).unwrap_or_default();
     let (sent_type, has_file) = (json["jobType"].clone(), json["fileGuid"].is_string());
+    let line = request.clone();
     // Most tests do not look.
     let _ = sent.send((request, body));
     let (status, body) = match line.split(' ').take(2).collect::<Vec<_>>()[..] {
@@ -113,10 +132,7 @@ fn answer(connection: &TcpStream, job: &Value, sent: &Sender<Sent>) {
         ["GET", path] if path.starts_with("/api/jobs?") => (200, json!({ "jobs": vec![job; 100], "next": null })),
         _ => (200, job.clone()),
     };
-    let body = if status == 204 { String::new() } else { body.to_string() };
-    let head = format!("HTTP/1.1 {status} OK\r\ncontent-type: application/json\r\ncontent-length: {}", body.len());
-    let mut connection = connection;
-    write!(connection, "{head}\r\nconnection: close\r\n\r\n{body}").unwrap();
+    reply(connection, status, &body);
 }
 
 /// The end of the audit: a job that failed is refuted, one that was cancelled has figures that were altered.

@@ -4,6 +4,7 @@
 mod api;
 mod export;
 mod results;
+mod work;
 
 use std::io::{BufRead, BufReader, Read};
 use std::path::PathBuf;
