@@ -39,3 +39,4 @@ mod tenants;
 mod upgrade;
 mod uploads;
 mod watching;
+mod workers;

@@ -15,8 +15,10 @@ use crate::quotas::operate;
 use crate::results::results;
 use crate::service::SERVICE;
 use crate::stack::on_the_stack;
+use crate::workers;
 
-/// The stack's job types: three functions and eight webhooks, all of which the tests have yet to bring about.
+/// The stack's job types: three functions, eight webhooks and two for workers, all of which the tests have yet to bring
+/// about.
 pub fn config() -> Value {
     let service = SERVICE.get().expect("the service runs");
     let webhook = |path: &str, batch_items: u32| {
@@ -39,6 +41,8 @@ pub fn config() -> Value {
         // A chunk is two calls, one after the other.
         "one-lane": slow("/one-at-a-time"),
         "three-lanes": slow("/three-at-a-time"),
+        workers::BUSY: workers::config(),
+        workers::PAUSED: workers::config(),
     })
 }
 

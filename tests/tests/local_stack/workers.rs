@@ -1,0 +1,152 @@
+//! Workers outside of the stack: the command and the Python example side by side, one that dies, and a pause.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::process::Stdio;
+
+use acceptance::local_stack::{LocalStack, kill, rowmill, until};
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::{Value, json};
+use tokio::process::{Child, Command};
+
+use crate::results::result;
+use crate::stack::on_the_stack;
+
+/// The job types, one a test: workers get all tasks of a type.
+pub const BUSY: &str = "render";
+pub const PAUSED: &str = "render-paused";
+
+/// The configuration of both: five items a task.
+pub fn config() -> Value {
+    json!({ "workers": { "beatSeconds": 10, "items": 5 }, "outputs": true })
+}
+
+/// Prints an outcome for each item, after a while.
+const WELL: &str = r#"
+import json, sys, time
+for line in sys.stdin:
+    item = json.loads(line)
+    time.sleep(0.02)
+    name = item["record"].get("name")
+    outcome = {"output": {"name": name, "by": "command"}} if name else {"code": "no_name", "column": "name"}
+    print(json.dumps({"itemIdentifier": item["itemIdentifier"], **outcome}), flush=True)
+"#;
+
+/// Prints the outcomes of two items, and then works for hours: as long as the worker lives.
+const HANGS: &str = r#"
+import json, os, sys, time
+worker = os.getppid()
+for line in list(sys.stdin)[:2]:
+    item = json.loads(line)
+    output = {"name": item["record"]["name"], "by": "dead"}
+    print(json.dumps({"itemIdentifier": item["itemIdentifier"], "output": output}), flush=True)
+while os.getppid() == worker:
+    time.sleep(0.1)
+"#;
+
+/// A worker that ends with this test.
+fn worker(stack: &LocalStack, job_type: &str, more: &[&str], script: &str) -> Child {
+    let mut command = rowmill();
+    command.args(["work", "--type", job_type, "--url", stack.api_url()]).args(more);
+    command.args(["--", "python3", "-c", script]).env_remove("ROWMILL_TOKEN");
+    command.stderr(Stdio::piped()).kill_on_drop(true).spawn().expect("it runs")
+}
+
+fn example(stack: &LocalStack) -> Child {
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../infra/examples/worker.py");
+    Command::new("python3").arg(script).args([stack.api_url(), BUSY]).kill_on_drop(true).spawn().expect("it runs")
+}
+
+/// Interrupts a worker; its exit code and what it said.
+async fn interrupted(worker: Child) -> (Option<i32>, String) {
+    let pid = Pid::from_raw(worker.id().expect("it runs") as i32).expect("a process");
+    kill_process(pid, Signal::INT).expect("it runs");
+    let output = worker.wait_with_output().await.expect("it ends");
+    (output.status.code(), String::from_utf8(output.stderr).expect("text"))
+}
+
+/// The numbers of items that are done in chunks of a job that are not committed, as their checkpoints have them.
+async fn done(stack: &LocalStack, job: &str) -> Vec<u64> {
+    let rows = stack.job_rows(job).await;
+    let checkpoints = rows.iter().filter(|(key, _)| key.starts_with("checkpoint#"));
+    let checkpoint = |text: &str| serde_json::from_str::<Value>(text).expect("JSON");
+    checkpoints.map(|(_, row)| checkpoint(row.text("checkpoint"))["done"].as_u64().expect("a number")).collect()
+}
+
+/// Rows with names, those of these numbers without.
+fn rows(count: u64, without: &[u64]) -> String {
+    let row = |row| if without.contains(&row) { "{}\n".to_owned() } else { format!("{{\"name\": \"n{row}\"}}\n") };
+    (1..=count).map(row).collect()
+}
+
+#[test]
+fn workers_side_by_side_count_every_item_once_and_that_of_a_dead_one_is_replaced() {
+    on_the_stack(async |stack| {
+        let without = [7, 133, 300];
+        let file = stack.upload("application/jsonl", rows(300, &without)).await;
+        let job = stack.create(BUSY, &file, json!({})).await;
+        let mut dead = worker(stack, BUSY, &["--worker", "dead"], HANGS);
+        until("nothing is reported by a beat", async || done(stack, &job).await.contains(&2)).await;
+        assert!(kill(&dead.id().expect("it runs").to_string()));
+        dead.wait().await.expect("it ends");
+
+        let (command, python) = (worker(stack, BUSY, &["--parallel", "3"], WELL), example(stack));
+        let ended = stack.ended(&job).await;
+        let counts = [&ended["itemCount"], &ended["itemsSucceeded"], &ended["itemsFailed"], &ended["itemsSkipped"]];
+        assert_eq!(counts, [300, 297, 3, 0].map(|count| json!(count)).each_ref(), "{ended}");
+        assert_eq!((&ended["status"], &ended["outcome"]), (&json!("completed"), &json!("partial")), "{ended}");
+        let (code, said) = interrupted(command).await;
+        assert_eq!(code, Some(130), "{said}");
+        assert!(!said.contains("failed:"), "{said}");
+        drop(python);
+
+        let failed = stack.failed_items(&job).await;
+        let failed: Vec<u64> = failed.iter().filter_map(|item| item["row"].as_u64()).collect();
+        assert_eq!(failed, without);
+        let outputs = result(stack, &job, "outputs.jsonl").await;
+        let outputs: Vec<Value> = outputs.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+        let names: Vec<String> =
+            outputs.iter().filter_map(|output| output["name"].as_str().map(str::to_owned)).collect();
+        let expected: Vec<String> =
+            (1..=300).filter(|row| !without.contains(row)).map(|row| format!("n{row}")).collect();
+        assert_eq!(names, expected, "in row order, each once");
+        let by: Vec<&str> = outputs.iter().map(|output| output["by"].as_str().unwrap_or("example")).collect();
+        assert_eq!(by.iter().collect::<BTreeSet<_>>().len(), 3, "each did something: {by:?}");
+        assert_eq!(by.iter().filter(|by| **by == "dead").count(), 2, "what it had reported stays done");
+        let audit = stack.runs(&["audit", &job]).await;
+        assert!(audit.code == Some(0) && audit.out.starts_with("Audit of attempt 1: proved\n"), "{audit:?}");
+    });
+}
+
+/// Prints the outcome of one item and hangs, as long as there is no file of the name that follows.
+fn hangs_until(file: &Path) -> String {
+    let file = file.to_str().expect("UTF-8");
+    WELL.replacen("for line", &format!("import os\nfirst = not os.path.exists({file:?})\nfor line"), 1)
+        + &format!("    if first:\n        open({file:?}, 'w').close()\n        time.sleep(3600)\n")
+}
+
+#[test]
+fn a_pause_reaches_a_worker_by_its_beat_and_a_resume_another_one() {
+    on_the_stack(async |stack| {
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = stack.upload("application/jsonl", rows(5, &[])).await;
+        let job = stack.create(PAUSED, &file, json!({})).await;
+        let worker = worker(stack, PAUSED, &[], &hangs_until(&folder.path().join("begun")));
+        until("nothing is reported by a beat", async || done(stack, &job).await.contains(&1)).await;
+        let paused = stack.act(&job, "pause").await;
+        assert_eq!(paused["status"], "paused", "{paused}");
+        let is_free = async || {
+            let rows = stack.job_rows(&job).await;
+            let mut rows = rows.iter().filter(|(key, _)| key.starts_with("checkpoint#"));
+            rows.all(|(_, row)| !row.text("checkpoint").contains("inFlight\":{"))
+        };
+        until("the worker gives nothing back", is_free).await;
+        assert_eq!(done(stack, &job).await, [1]);
+        stack.act(&job, "resume").await;
+        let ended = stack.ended_with_sweeps(&job).await;
+        assert_eq!((&ended["status"], &ended["itemsSucceeded"]), (&json!("completed"), &json!(5)), "{ended}");
+        let (code, said) = interrupted(worker).await;
+        assert!(code == Some(130) && said.contains("1 of 5 items done, the rest given back: paused"), "{said}");
+        assert!(said.contains("4 of 4 items done\n"), "{said}");
+    });
+}
