@@ -247,7 +247,7 @@ mortal!(Breakers {
 mortal!(Tasks {
     offer(task: &Task, now: Timestamp) -> Result<(), PortError>;
     task(job_type: &str, owner: &Owner, id: TaskId) -> Result<Option<Task>, PortError>;
-    owners(job_type: &str, from: &str, limit: usize) -> Result<Vec<(Owner, Timestamp)>, PortError>;
+    owners(job_type: &str, from: u32, limit: usize) -> Result<Vec<(Owner, Timestamp)>, PortError>;
     forget_owner(job_type: &str, owner: &Owner, last: Timestamp) -> Result<(), PortError>;
     due(job_type: &str, owner: &Owner, now: Timestamp, limit: usize) -> Result<Vec<Task>, PortError>;
     of_job(job_type: &str, owner: &Owner, job: JobGuid, limit: usize) -> Result<Vec<Task>, PortError>;

@@ -28,7 +28,7 @@ gates!(Tasks for GatedTasks {
             Ok(())
         };
     Read task(job_type: &str, owner: &Owner, id: TaskId) -> Result<Option<Task>, PortError>, ["{}", job_name(id.job)];
-    Read owners(job_type: &str, from: &str, limit: usize) -> Result<Vec<(Owner, Timestamp)>, PortError>, ["{job_type}"];
+    Read owners(job_type: &str, from: u32, limit: usize) -> Result<Vec<(Owner, Timestamp)>, PortError>, ["{job_type}"];
     Write forget_owner(job_type: &str, owner: &Owner, last: Timestamp) -> Result<(), PortError>, ["{owner}"],
         check |all, _answer| {
             all.reach("owner without tasks forgotten");

@@ -212,6 +212,76 @@ async fn an_item_that_every_worker_dies_on_fails_alone() {
 }
 
 #[tokio::test]
+async fn an_empty_report_hides_no_death() {
+    let (world, job) = offered(files::plain_csv(1), json!({})).await;
+    for _ in 0..HOLDERS_MAX {
+        let lent = begun(&world).await;
+        let order = world.task_work.report(lent.id, lent.token, Some(&[]), &answer(&[], &[])).await.unwrap();
+        assert_eq!(order, Order::Continue);
+        world.clock.advance(TERMS.patience() + Duration::from_secs(6));
+    }
+    assert!(world.task_work.lend(RENDER, "w1").await.unwrap().is_none());
+    world.run().await;
+    assert_eq!(counts(&world, job).await, (0, 1, 0));
+    assert_eq!(world.all_failed(job).await[0].code, POISON);
+}
+
+#[tokio::test]
+async fn nothing_is_taken_of_a_worker_that_has_not_begun() {
+    let (world, job) = offered(files::plain_csv(4), json!({})).await;
+    let lent = lent(&world).await;
+    assert!(matches!(finish(&world, &lent).await, Err(TaskError::NotBegun(_))));
+    assert_eq!((counts(&world, job).await, world.jobs.job(job).await.unwrap().first_chunk_at), ((0, 0, 0), None));
+}
+
+#[tokio::test]
+async fn a_report_in_a_pause_extends_nothing() {
+    let (world, job) = offered(files::plain_csv(4), json!({})).await;
+    let held = begun(&world).await;
+    world.pause(job).await;
+    world.clock.advance(TERMS.beat);
+    let done = &names(&held)[..1];
+    world.task_work.report(held.id, held.token, Some(done), &answer(done, &[])).await.unwrap();
+    world.resume(job).await;
+    world.run().await;
+    world.clock.advance(TERMS.patience() - TERMS.beat + Duration::from_secs(6));
+    assert_eq!(names(&begun(&world).await), names(&held)[1..2]);
+}
+
+#[tokio::test]
+async fn a_dry_run_needs_no_workers() {
+    let (world, job) = offered(files::plain_csv(4), json!({ "params": { "dryRun": true } })).await;
+    assert!(world.tasks.every_task().is_empty());
+    assert_eq!(world.completed(job).await, 4);
+}
+
+#[tokio::test]
+async fn records_that_fit_into_no_answer_are_lent_in_parts_or_fail() {
+    // A control character takes six bytes as JSON.
+    let row = |length: usize| format!("{{\"text\": \"{}\"}}\n", "\u{7f}".repeat(8) + &"\\u0001".repeat(length));
+    let jsonl = [row(10), row(150_000), row(150_000), row(150_000)].concat();
+    let world = World::with_job_type(
+        chunks_of(500).but(|limits| {
+            limits.create.chunks.max_bytes = 8 << 20;
+            limits.create.chunks.max_record_bytes = 8 << 20;
+            limits.uploads.direct_max_bytes = 100 << 20;
+        }),
+        |_| {
+            let calls = TargetCalls { batch_items: 1, concurrency: 1, outputs: true };
+            Some(Arc::new(TargetType::new(RENDER, calls, None).by_workers(TERMS)) as Arc<dyn JobType>)
+        },
+    );
+    let file = world.store("application/x-ndjson", jsonl).await;
+    let job = world.create(RENDER, file, json!({})).await.unwrap().job_guid;
+    world.run().await;
+    let lent = begun(&world).await;
+    assert_eq!(lent.items.len(), 3, "the fourth does not fit with them");
+    assert_eq!(finish(&world, &lent).await.unwrap(), Order::Finished);
+    work(&world).await;
+    assert_eq!(world.completed(job).await, 4);
+}
+
+#[tokio::test]
 async fn an_item_with_a_transient_error_is_lent_again_and_then_fails() {
     let (world, job) = offered(files::plain_csv(3), json!({})).await;
     for lease in 1..=3 {
@@ -350,7 +420,7 @@ async fn owners_take_turns() {
     }
     // The jobs of these tasks do not exist: each look removes one.
     assert!(world.task_work.lend(RENDER, "w1").await.unwrap().is_none());
-    assert_eq!(world.tasks.every_task().len(), 57, "a request tries a few tasks");
+    assert_eq!(world.tasks.every_task().len(), 50, "a request looks at ten tasks");
 }
 
 #[tokio::test]

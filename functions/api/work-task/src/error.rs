@@ -12,6 +12,8 @@ pub enum TaskError {
         "The task {0} is not yours any more: it was lent to another worker, is done, or its job has ended. Drop it."
     )]
     Gone(TaskId),
+    #[error("The task {0} has had no beat. Send one before the first item begins: only then nobody else begins it.")]
+    NotBegun(TaskId),
     #[error("You may not work on tasks of type `{0}`. The parameter `Workers` of the stack says who may.")]
     NotAllowed(String),
     #[error("`{0}` is no job type whose items workers process.")]

@@ -123,7 +123,7 @@ impl From<TaskError> for Problem {
             TaskError::Gone(_) => problem(ProblemCode::TaskGone),
             TaskError::NotAllowed(_) => problem(ProblemCode::Forbidden),
             TaskError::NoSuchType(_) => problem(ProblemCode::UnknownJobType).field("jobTypes"),
-            TaskError::BadOutcomes(_) => problem(ProblemCode::InvalidRequest),
+            TaskError::BadOutcomes(_) | TaskError::NotBegun(_) => problem(ProblemCode::InvalidRequest),
             TaskError::OtherItems { .. } => problem(ProblemCode::InvalidRequest).field("itemIdentifiers"),
             TaskError::Port(error) => error.into(),
         }

@@ -49,10 +49,8 @@ impl TaskWork {
     /// `Gone`; `Port`.
     pub async fn beat(&self, id: TaskId, token: RunId) -> Result<(Order, TaskTerms), TaskError> {
         let Held { job, checkpoint } = self.held(id, token).await?;
-        let terms = self.types.terms(&job.job_type)?;
-        if checkpoint.held_by(token).is_none() {
-            return Ok((Order::Finished, terms));
-        }
+        let terms = self.terms(&job, id)?;
+        let Some(note) = checkpoint.held_by(token) else { return Ok((Order::Finished, terms)) };
         let job = self.begun(job).await?;
         let order = order_for(&job);
         if order != Order::Continue {
@@ -60,11 +58,21 @@ impl TaskWork {
         }
         let beaten = checkpoint.beaten(token, &terms, self.clock.now()).ok_or(TaskError::Gone(id))?;
         self.move_to(id, &beaten).await?;
+        // A pause or a stop that came before the first item is seen.
+        let order = match note.unconfirmed {
+            true => self.job(id.job).await?.map_or(Order::Stopping, |job| order_for(&job)),
+            false => order,
+        };
         Ok((order, terms))
     }
 
+    /// The terms of a task. If its type has no workers any more, nobody holds it.
+    pub(crate) fn terms(&self, job: &Job, id: TaskId) -> Result<TaskTerms, TaskError> {
+        self.types.terms(&job.job_type).map_err(|_| TaskError::Gone(id))
+    }
+
     /// Notes that a chunk of the job begins, unless one has.
-    async fn begun(&self, job: Job) -> Result<Job, PortError> {
+    pub(crate) async fn begun(&self, job: Job) -> Result<Job, PortError> {
         match job.first_chunk_at {
             Some(_) => Ok(job),
             None => {

@@ -10,28 +10,34 @@ use jiff::Timestamp;
 use rowmill_core::items::input::{InputError, InputItem, read_input};
 use rowmill_core::items::progress::Progress;
 use rowmill_core::items::run_output;
-use rowmill_core::model::checkpoint::Checkpoint;
+use rowmill_core::job_types::target_type::Results;
+use rowmill_core::model::checkpoint::{Checkpoint, InFlight};
 use rowmill_core::model::ids::{JobGuid, Owner, RunId};
 use rowmill_core::model::job::Job;
 use rowmill_core::model::messages::ChunkMessage;
 use rowmill_core::model::spec::Spec;
-use rowmill_core::model::task::{Task, TaskId, TaskLook, TaskTerms};
-use rowmill_core::ports::processor::Item;
-use rowmill_core::ports::{CheckpointMoved, Clock, Entropy, JobStore, Objects, PortError, Queue, Tasks};
+use rowmill_core::model::task::{Task, TaskId, TaskLook, TaskTerms, place_of};
+use rowmill_core::ports::processor::{Item, ItemError};
+use rowmill_core::ports::{CheckpointMoved, Clock, Entropy, JobStore, Objects, PortError, Queue, RecordObject, Tasks};
 use rowmill_core::progress::commit::committer::ChunkCommitter;
 use rowmill_core::progress::tasks::give_back;
 use rowmill_core::progress::update::{stop_attempt, stop_for_input};
+use rowmill_core::text::json_bytes;
 use serde_json::{Map, Value};
 
 use crate::error::TaskError;
 use crate::start::TaskTypes;
 
-/// Number of due tasks of an owner that are read. A lease tries a few of them, chosen at random, so that workers that
+/// Number of due tasks of an owner that are read. A lease looks at some of them, chosen at random, so that workers that
 /// ask at the same time seldom want the same.
 const DUE_READ: usize = 25;
 
-/// Number of tasks that one request tries to lease.
-const TRIES: usize = 3;
+/// Number of due tasks that one request looks at. Of a job that is paused or stopped it gives so many back.
+const LOOKS: usize = 10;
+
+/// Maximum size of the records that are lent together, in bytes of JSON. Lambda takes an answer of 6 MB, in which each
+/// quote takes two bytes.
+const RECORDS_MAX_BYTES: usize = 2_500_000;
 
 /// Number of owners of a type that one request reads.
 const OWNERS_READ: usize = 25;
@@ -76,34 +82,39 @@ impl TaskWork {
     /// `NoSuchType`; `Port`.
     pub async fn lend(&self, job_type: &str, worker: &str) -> Result<Option<Lent>, TaskError> {
         let terms = self.types.terms(job_type)?;
-        let mut tries = TRIES;
+        let mut looks = LOOKS;
         for (owner, last) in self.owners(job_type).await? {
             let mut due = self.tasks.due(job_type, &owner, self.clock.now(), DUE_READ).await?;
             if due.is_empty() {
                 self.forget(job_type, &owner, last).await?;
             }
-            while tries > 0 && !due.is_empty() {
+            while looks > 0 && !due.is_empty() {
                 let task = due.swap_remove(self.below(due.len()));
-                tries -= 1;
-                if let Some(lent) = self.lend_task(&task, &terms, worker).await? {
-                    return Ok(Some(lent));
+                looks -= 1;
+                match self.lend_task(&task, &terms, worker).await {
+                    Ok(None) => {}
+                    // Another worker was faster, or its rows cannot be read: that keeps nobody from the other tasks.
+                    Err(TaskError::Gone(_)) => {}
+                    Err(TaskError::Port(error @ PortError::Invalid { .. })) => {
+                        tracing::error!(task.id = %task.id(), error = &error as &dyn std::error::Error, "task not lent");
+                    }
+                    lent => return lent,
                 }
+            }
+            if looks == 0 {
+                break;
             }
         }
         Ok(None)
     }
 
-    /// The owners with tasks of this type, from a random one on, so that each gets its turn.
+    /// The owners with tasks of this type, from a random place on, so that each has its turn.
     async fn owners(&self, job_type: &str) -> Result<Vec<(Owner, Timestamp)>, PortError> {
-        let first = ((self.entropy.fraction() * 128.0) as u8).clamp(b' ', b'~') as char;
-        let mut owners = self.tasks.owners(job_type, &first.to_string(), OWNERS_READ).await?;
+        let from = (self.entropy.fraction() * f64::from(u32::MAX)) as u32;
+        let mut owners = self.tasks.owners(job_type, from, OWNERS_READ).await?;
         if owners.len() < OWNERS_READ {
-            let others = self.tasks.owners(job_type, "", OWNERS_READ).await?;
-            owners.extend(others.into_iter().take_while(|(owner, _)| owner.as_str() < first.to_string().as_str()));
-        }
-        if !owners.is_empty() {
-            let place = self.below(owners.len());
-            owners.rotate_left(place);
+            let before = self.tasks.owners(job_type, 0, OWNERS_READ - owners.len()).await?;
+            owners.extend(before.into_iter().take_while(|(owner, _)| place_of(owner) < from));
         }
         Ok(owners)
     }
@@ -150,11 +161,30 @@ impl TaskWork {
             Ok(items) => leased_of(items, &leased),
             Err(error) => return self.unreadable(&job, task, error).await,
         };
-        if items.iter().all(|item| item.record.is_err()) {
-            // Nothing for a worker: they fail as they are.
-            self.advance(&job, message, &leased, &items, Vec::new()).await?;
-            return Ok(None);
-        }
+        let fitting = fitting(&items);
+        let items = match items.get(fitting) {
+            // Those that fit are lent, the others later.
+            Some(_) if has_records(&items[..fitting]) => {
+                let note = leased.in_flight.map(|note| InFlight { items: fitting as u32, ..note });
+                let less = Checkpoint { in_flight: note, ..leased.moved(token, self.clock.now()) };
+                self.move_to(id, &less).await?;
+                items.into_iter().take(fitting).collect()
+            }
+            beyond => {
+                // Nothing for a worker: malformed items fail as they are, and so does one that fits into no answer.
+                let results: Results = beyond.map(|_| Err(too_large())).into_iter().collect();
+                if has_records(&items) && results.is_empty() {
+                    items
+                } else {
+                    let job = self.begun(job).await?;
+                    let until = (fitting + results.len()).min(items.len());
+                    let note = leased.in_flight.map(|note| InFlight { items: until as u32, ..note });
+                    let nobodys = Checkpoint { in_flight: note, ..leased };
+                    self.advance(&job, message, &nobodys, &items[..until], results).await?;
+                    return Ok(None);
+                }
+            }
+        };
         let items = items.into_iter().filter_map(|item| item_of(id.job, item)).collect();
         Ok(Some(Lent { id, token, job_type: task.job_type.clone(), params: spec.params, items, terms: *terms }))
     }
@@ -210,6 +240,26 @@ impl TaskWork {
 fn leased_of(items: Vec<InputItem>, leased: &Checkpoint) -> Vec<InputItem> {
     let count = leased.in_flight.map_or(0, |note| note.items as usize);
     items.into_iter().skip(leased.done as usize).take(count).collect()
+}
+
+fn has_records(items: &[InputItem]) -> bool {
+    items.iter().any(|item| item.record.is_ok())
+}
+
+/// Number of the first items whose records fit into an answer together.
+fn fitting(items: &[InputItem]) -> usize {
+    let mut bytes = 0;
+    let within = items.iter().take_while(|item| {
+        bytes += item.record.as_ref().map_or(0, |record| json_bytes(&RecordObject(record)));
+        bytes <= RECORDS_MAX_BYTES
+    });
+    within.count()
+}
+
+fn too_large() -> ItemError {
+    let message =
+        format!("the item does not fit into a task, whose records may have {RECORDS_MAX_BYTES} bytes of JSON");
+    ItemError::permanent("item_too_large", message)
 }
 
 fn item_of(job_guid: JobGuid, item: InputItem) -> Option<Item> {

@@ -6,6 +6,7 @@
 //! that, the worker repeats its report; if it has died too, `process-items` finds a chunk that only lacks its commit.
 
 use rowmill_core::items::input::InputItem;
+use rowmill_core::items::progress::Progress;
 use rowmill_core::items::run_output;
 use rowmill_core::job_types::target_type::{Results, read_answer};
 use rowmill_core::model::checkpoint::{Checkpoint, FAILURES_MAX, InFlight, Suspects};
@@ -41,8 +42,10 @@ impl TaskWork {
             Err(TaskError::Gone(_)) if checkpoint.held_by(token).is_none() => return Ok(Order::Finished),
             row => row?.message,
         };
-        if checkpoint.held_by(token).is_none() {
-            return self.conclude(&job, &message, &checkpoint).await;
+        match checkpoint.held_by(token) {
+            None => return self.conclude(&job, &message, &checkpoint).await,
+            Some(note) if note.unconfirmed => return Err(TaskError::NotBegun(id)),
+            Some(_) => {}
         }
         let spec = self.jobs.spec(id.job).await?;
         let items = self.items(&spec, &message).await?;
@@ -61,8 +64,7 @@ impl TaskWork {
         self.advance(&job, &message, &checkpoint, batch, results).await
     }
 
-    /// Adds these results of the next well-formed items of a batch, and those of the malformed ones among them. Ends at
-    /// an item with a transient error, unless it has failed so at several leases: it is lent again.
+    /// Adds these results of the next well-formed items of a batch, and those of the malformed ones among them.
     pub(crate) async fn advance(
         &self,
         job: &Job,
@@ -72,35 +74,24 @@ impl TaskWork {
         results: Results,
     ) -> Result<Order, TaskError> {
         let id = TaskId { job: message.job_guid, chunk: message.address };
+        let (Some(by), Some(note)) = (held.by, held.in_flight) else { return Err(TaskError::Gone(id)) };
         let mut progress = self.progress(id, held).await?;
         let lines = progress.lines();
-        let (mut results, mut failures, mut is_given_back) = (results.into_iter(), None, false);
-        for item in batch {
-            let result = match &item.record {
-                Err(_) => Ok(ItemOutcome::Succeeded),
-                Ok(_) => match results.next() {
-                    Some(result) => result,
-                    None => break,
-                },
-            };
-            if result.as_ref().is_err_and(|error| error.transient) {
-                let known = held.suspects.filter(|known| known.concern(progress.done) && progress.done == held.done);
-                let failed = known.map_or(0, |known| known.failures) + 1;
-                if failed < FAILURES_MAX {
-                    failures = Some(failed);
-                    is_given_back = true;
-                    break;
-                }
-            }
-            progress.add(item, result, self.output_max_bytes);
-        }
+        let failures = self.add(&mut progress, held, batch, results);
+        let (now, order, terms) = (self.clock.now(), order_for(job), self.terms(job, id)?);
         let reported = progress.done - held.done;
-        let now = self.clock.now();
-        let terms = self.types.terms(&job.job_type)?;
-        let left = held.in_flight.map_or(0, |note| note.items).saturating_sub(reported);
-        let note = InFlight { until: now + terms.patience(), deaths: 0, items: left, unconfirmed: false };
-        let by = held.by.ok_or(TaskError::Gone(id))?;
+        let left = InFlight {
+            // The time of a worker that is to stop is not extended.
+            until: if order == Order::Continue { now + terms.patience() } else { note.until },
+            deaths: if reported == 0 { note.deaths } else { 0 },
+            items: note.items.saturating_sub(reported),
+            unconfirmed: false,
+        };
         let suspects = held.suspects.filter(|suspects| suspects.concern(progress.done));
+        let suspects = match reported {
+            0 => suspects,
+            _ => suspects.map(|suspects| Suspects { deaths: 0, failures: 0, ..suspects }),
+        };
         let moved = Checkpoint {
             done: progress.done,
             counts: progress.counts,
@@ -112,18 +103,39 @@ impl TaskWork {
                     Some(name)
                 }
             },
-            in_flight: Some(note).filter(|_| left > 0 && !is_given_back),
+            in_flight: Some(left).filter(|left| left.items > 0 && failures.is_none()),
             suspects: match failures {
-                Some(failures) => Some(Suspects { failures, part: 1, ..Suspects::after(progress.done, 1) }),
-                None => suspects.map(|suspects| Suspects { deaths: 0, failures: 0, ..suspects }),
+                Some(failures) => Some(Suspects { failures, ..suspects.unwrap_or(Suspects::after(progress.done, 1)) }),
+                None => suspects,
             },
             ..held.moved(by, now)
         };
         self.move_to(id, &moved).await?;
         match moved.in_flight {
-            Some(_) => Ok(order_for(job)),
+            Some(_) => Ok(order),
             None => self.conclude(job, message, &moved).await,
         }
+    }
+
+    /// Adds results to the progress, up to an item with a transient error: it is lent again, unless it has failed so at
+    /// several leases. Returns how often it has.
+    fn add(&self, progress: &mut Progress, held: &Checkpoint, batch: &[InputItem], results: Results) -> Option<u32> {
+        let mut results = results.into_iter();
+        for item in batch {
+            let result = match &item.record {
+                Err(_) => Ok(ItemOutcome::Succeeded),
+                Ok(_) => results.next()?,
+            };
+            if result.as_ref().is_err_and(|error| error.transient) {
+                let known = held.suspects.filter(|known| known.concern(progress.done) && progress.done == held.done);
+                let failed = known.map_or(0, |known| known.failures) + 1;
+                if failed < FAILURES_MAX {
+                    return Some(failed);
+                }
+            }
+            progress.add(item, result, self.output_max_bytes);
+        }
+        None
     }
 
     /// Commits a chunk whose items are all done. The rest of another one waits for the next worker.
@@ -134,7 +146,10 @@ impl TaskWork {
             return Ok(Order::Finished);
         }
         self.commit(job, message, checkpoint).await?;
-        self.tasks.remove(&self.row(job, id).await?).await?;
+        // If the row is gone, a look has given the chunk back.
+        if let Some(task) = self.tasks.task(&job.job_type, &job.owner, id).await? {
+            self.tasks.remove(&task).await?;
+        }
         Ok(Order::Finished)
     }
 

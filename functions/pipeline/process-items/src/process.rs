@@ -11,7 +11,7 @@ use jiff::Timestamp;
 use rowmill_core::items::input::InputError;
 use rowmill_core::items::run_output;
 use rowmill_core::model::checkpoint::Checkpoint;
-use rowmill_core::model::job::Stop;
+use rowmill_core::model::job::{Job, Stop};
 use rowmill_core::model::messages::{ChunkMessage, DeliveryMode};
 use rowmill_core::model::tally::Committed;
 use rowmill_core::model::task::Task;
@@ -86,8 +86,9 @@ impl ChunkProcessor {
             tally: None,
             checkpoint: None,
         };
-        let job_type = facts.job.as_ref().and_then(|job| self.runs.prepared.job_types.get(&job.job_type));
-        facts.has_workers = job_type.is_some_and(|job_type| job_type.tasks().is_some());
+        if let Some(job) = facts.job.as_ref().filter(|job| !job.is_past(address.attempt)) {
+            facts.has_workers = self.has_workers(job).await?;
+        }
         loop {
             let now = self.ports.clock.now();
             let step = match facts.plan(now) {
@@ -112,6 +113,14 @@ impl ChunkProcessor {
                     (facts.job, facts.has_begun) = (Some(job?), true);
                 }
             }
+        }
+    }
+
+    /// True if workers process the items of this job. A dry run has no effects, so it needs none.
+    async fn has_workers(&self, job: &Job) -> Result<bool, PortError> {
+        match self.runs.prepared.job_types.get(&job.job_type).and_then(|job_type| job_type.tasks()) {
+            Some(_) => Ok(!self.runs.prepared.get(job.job_guid).await?.spec.is_dry_run()),
+            None => Ok(false),
         }
     }
 

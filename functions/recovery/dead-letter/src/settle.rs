@@ -163,6 +163,10 @@ impl DeadLetters {
         run: RunId,
     ) -> Result<DeadLetterEnd, PortError> {
         if !checkpoint.isolated {
+            // A worker would lose its task.
+            if checkpoint.held_until().is_some_and(|until| until > self.clock.now()) {
+                return Err(PortError::unavailable("isolating a chunk", "a worker holds it"));
+            }
             let moved = Checkpoint { isolated: true, ..checkpoint.moved(run, self.clock.now()) };
             if let CheckpointMoved::Lost(_) = self.jobs.move_checkpoint(message.job_guid, &moved).await? {
                 return Err(PortError::unavailable("isolating a chunk", "another run moved its checkpoint"));

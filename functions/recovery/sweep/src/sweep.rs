@@ -12,6 +12,7 @@ use jiff::Timestamp;
 use rowmill_core::model::job::states::Status;
 use rowmill_core::model::job::{Job, Stop};
 use rowmill_core::model::messages::{ChunkMessage, SplitMessage};
+use rowmill_core::model::task::{Task, TaskId};
 use rowmill_core::ports::{Clock, Completion, Due, Entropy, JobStore, PortError, Queue, Tasks, WAKE_SHARDS, WriteLost};
 use rowmill_core::progress::JobSteps;
 use rowmill_core::progress::breaker::{BreakerSteps, Looked, accounted};
@@ -31,7 +32,7 @@ const QUEUED_LOOKS: u32 = 2;
 const SLOT_WAIT: Duration = Duration::from_secs(45);
 
 /// Maximum number of tasks of a stopped job that one sweep gives back.
-const TASKS_GIVEN_BACK_MAX: usize = 1_000;
+const TASKS_GIVEN_BACK_MAX: usize = 500;
 
 /// Maximum number of tallies of a stopped job one sweep closes, so that other jobs get their turn.
 pub(crate) const TALLIES_CLOSED_MAX: usize = 2_000;
@@ -311,12 +312,7 @@ impl Sweeper {
         let now = self.clock.now();
         let tasks = self.tasks.of_job(&job.job_type, &job.owner, job.job_guid, TASKS_GIVEN_BACK_MAX).await?;
         if !tasks.is_empty() {
-            // What workers have reported counts: `process-items` commits it and skips the rest.
-            for task in &tasks {
-                give_back(&*self.tasks, &*self.chunks, task).await?;
-            }
-            swept.messages += tasks.len() as u64;
-            return Ok((now + SLOT_WAIT, job.recoveries));
+            return Ok((self.give_back_tasks(&tasks, swept).await?, job.recoveries));
         }
         if job.split.done {
             self.steps.split_end.announce(job).await?;
@@ -330,6 +326,25 @@ impl Sweeper {
             return Ok((now, job.recoveries));
         }
         Ok(self.later(job, now))
+    }
+
+    /// Gives the tasks of a stopped job back: `process-items` commits what workers have reported, and skips the rest. A
+    /// worker that holds one ends first. Returns when to look again.
+    async fn give_back_tasks(&self, tasks: &[Task], swept: &mut Swept) -> Result<Timestamp, PortError> {
+        let now = self.clock.now();
+        let mut next = now + SLOT_WAIT;
+        for task in tasks {
+            let TaskId { job, chunk } = task.id();
+            let checkpoint = self.jobs.checkpoint(job, chunk).await?;
+            match checkpoint.and_then(|checkpoint| checkpoint.held_until()).filter(|until| *until > now) {
+                Some(until) => next = next.max(until),
+                None => {
+                    give_back(&*self.tasks, &*self.chunks, task).await?;
+                    swept.messages += 1;
+                }
+            }
+        }
+        Ok(next)
     }
 
     /// Ends the split of a stopped job whose splitter died. If the splitter may be alive: returns when to try again.

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 
 use super::lock;
 use crate::model::ids::{JobGuid, Owner};
-use crate::model::task::{Task, TaskId};
+use crate::model::task::{Task, TaskId, place_of};
 use crate::ports::{PortError, Tasks};
 
 /// The tasks table in memory.
@@ -48,10 +48,14 @@ impl Tasks for InMemoryTasks {
         Ok(lock(&self.0).of(job_type, owner).find(|task| task.id() == id).cloned())
     }
 
-    async fn owners(&self, job_type: &str, from: &str, limit: usize) -> Result<Vec<(Owner, Timestamp)>, PortError> {
+    async fn owners(&self, job_type: &str, from: u32, limit: usize) -> Result<Vec<(Owner, Timestamp)>, PortError> {
         let tables = lock(&self.0);
-        let of_type = tables.owners.iter().filter(|((of, owner), _)| of == job_type && owner.as_str() >= from);
-        Ok(of_type.map(|((_, owner), at)| (owner.clone(), *at)).take(limit).collect())
+        let of_type = tables.owners.iter().filter(|((of, _), _)| of == job_type);
+        let mut owners: Vec<_> = of_type.map(|((_, owner), at)| (owner.clone(), *at)).collect();
+        owners.retain(|(owner, _)| place_of(owner) >= from);
+        owners.sort_by_key(|(owner, _)| place_of(owner));
+        owners.truncate(limit);
+        Ok(owners)
     }
 
     async fn forget_owner(&self, job_type: &str, owner: &Owner, last: Timestamp) -> Result<(), PortError> {
@@ -92,7 +96,7 @@ impl Tasks for InMemoryTasks {
 
     async fn remove(&self, seen: &Task) -> Result<(), PortError> {
         let mut tables = lock(&self.0);
-        if tables.tasks.get(&seen.id()).is_some_and(|task| task.message.pauses <= seen.message.pauses) {
+        if tables.tasks.get(&seen.id()).is_some_and(|task| task.due_at == seen.due_at) {
             tables.tasks.remove(&seen.id());
         }
         Ok(())

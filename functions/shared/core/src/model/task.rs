@@ -13,9 +13,10 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::model::checkpoint::{Checkpoint, InFlight, Suspects};
-use crate::model::ids::{JobGuid, RunId};
+use crate::model::ids::{JobGuid, Owner, RunId};
 use crate::model::job::Job;
 use crate::model::messages::ChunkMessage;
+use crate::model::sha256::sha256_hex;
 use crate::model::tally::ChunkAddress;
 
 /// How workers process the tasks of a job type.
@@ -43,6 +44,13 @@ impl TaskTerms {
     pub fn patience(&self) -> Duration {
         self.beat + self.beat / 2
     }
+}
+
+/// The place of an owner among those that have tasks of a type. Owners are in no order that their names could give: a
+/// lease begins at a random place, and each owner has its turn.
+pub fn place_of(owner: &Owner) -> u32 {
+    let digest = sha256_hex(owner.as_str().as_bytes());
+    u32::from_str_radix(digest.get(..8).unwrap_or_default(), 16).unwrap_or(0)
 }
 
 /// Names a task: its job and its chunk.

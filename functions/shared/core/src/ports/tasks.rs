@@ -15,8 +15,9 @@ pub trait Tasks: Send + Sync {
     /// Reads the task of a job of this type and owner.
     async fn task(&self, job_type: &str, owner: &Owner, id: TaskId) -> Result<Option<Task>, PortError>;
 
-    /// Owners that may have tasks of a type, with the time of their last offer: at most `limit`, from this name on.
-    async fn owners(&self, job_type: &str, from: &str, limit: usize) -> Result<Vec<(Owner, Timestamp)>, PortError>;
+    /// Owners that may have tasks of a type, with the time of their last offer: at most `limit`, by their
+    /// [place](crate::model::task::place_of), from this one on.
+    async fn owners(&self, job_type: &str, from: u32, limit: usize) -> Result<Vec<(Owner, Timestamp)>, PortError>;
 
     /// Forgets that an owner has tasks of a type, if its last offer was at `last`.
     async fn forget_owner(&self, job_type: &str, owner: &Owner, last: Timestamp) -> Result<(), PortError>;
@@ -33,6 +34,6 @@ pub trait Tasks: Send + Sync {
     /// Makes a task due at another time, and notes its holder if there is one. Condition: it is due as seen.
     async fn put_off(&self, seen: &Task, due_at: Timestamp, holder: Option<&str>) -> Result<(), PortError>;
 
-    /// Removes a task, unless it was offered again after a pause since.
+    /// Removes a task. Condition: it is due as seen. So one that was offered again stays.
     async fn remove(&self, seen: &Task) -> Result<(), PortError>;
 }

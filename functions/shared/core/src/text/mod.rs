@@ -29,8 +29,7 @@ pub use cut::{Chunk, ChunkCutter, ChunkLimits, ChunkMode, Position, SCANNER_VERS
 pub use format::{Dialect, Format};
 pub use head::{COLUMNS_MAX, Head, HeadError, TITLE_ROWS_MAX, TextParams, read_head, title_rows};
 pub use items::{CharsetHint, Items, RawItem, Record, read_items};
-pub(crate) use json::json_bytes;
-pub use json::{RESERVED_NAMES, has_reserved_name};
+pub use json::{RESERVED_NAMES, has_reserved_name, json_bytes};
 pub use likely_charset::{Utf8Watch, likely_charset};
 pub use schema::{ColumnType, RowSchema, SchemaError, SchemaViolation, common_type, type_of_cell, type_of_value};
 pub(crate) use user_text::shortened;

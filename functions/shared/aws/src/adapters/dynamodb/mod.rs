@@ -38,7 +38,7 @@
 //! | row | attributes |
 //! |---|---|
 //! | `tasks#<job type>#<owner>`, `<job>.<attempt>.<tally>.<index>` | `message` as JSON and its `pauses`; `dueAt`; `holder`, the worker that leased it last |
-//! | `owners#<job type>`, `<owner>` | `at`, the last offer of one of its tasks |
+//! | `owners#<job type>`, `<hash>#<owner>` | `at`, the last offer of one of its tasks |
 //!
 //! | where | attributes live in |
 //! |---|---|

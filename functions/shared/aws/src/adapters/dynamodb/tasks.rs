@@ -7,7 +7,7 @@ use aws_sdk_dynamodb::operation::update_item::builders::UpdateItemFluentBuilder;
 use aws_sdk_dynamodb::types::AttributeValue;
 use jiff::{SignedDuration, Timestamp};
 use rowmill_core::model::ids::{JobGuid, Owner};
-use rowmill_core::model::task::{Task, TaskId};
+use rowmill_core::model::task::{Task, TaskId, place_of};
 use rowmill_core::ports::{BoxError, PortError, Tasks};
 
 use super::attributes::{Item, expiry_seconds, from_millis, number, text, time};
@@ -97,6 +97,28 @@ fn tasks_scope(job_type: &str, owner: &Owner) -> String {
     format!("tasks#{job_type}#{owner}")
 }
 
+fn owner_entry(owner: &Owner) -> String {
+    format!("{:08x}#{owner}", place_of(owner))
+}
+
+fn owner_of(row: &Item) -> Result<(Owner, Timestamp), BoxError> {
+    let entry = row.get("entry").and_then(|entry| entry.as_s().ok()).ok_or("the row has no owner")?;
+    let (_, owner) = entry.split_once('#').ok_or("the row has no owner")?;
+    Ok((Owner(owner.to_owned()), time_of(row, "at")?))
+}
+
+/// What can be read of these rows. One of another version must not keep workers from all others.
+fn readable<T>(doing: &'static str, rows: &[Item], read: impl Fn(&Item) -> Result<T, BoxError>) -> Vec<T> {
+    let read = rows.iter().filter_map(|row| match read(row) {
+        Ok(read) => Some(read),
+        Err(error) => {
+            tracing::warn!(error = &*error as &dyn std::error::Error, "{doing}: a row cannot be read");
+            None
+        }
+    });
+    read.collect()
+}
+
 fn task_of(job_type: &str, row: &Item) -> Result<Task, BoxError> {
     let message = row.get("message").and_then(|message| message.as_s().ok()).ok_or("the row has no message")?;
     Ok(Task {
@@ -121,7 +143,7 @@ impl Tasks for DynamoDbTasks {
     async fn offer(&self, task: &Task, now: Timestamp) -> Result<(), PortError> {
         let owner = &task.message.owner;
         let values = [(":at", time(now)), (":expires", expires(now))];
-        NOTE_OWNER.apply(self.update(owners_scope(&task.job_type), owner), values).await?;
+        NOTE_OWNER.apply(self.update(owners_scope(&task.job_type), owner_entry(owner)), values).await?;
         let message = serde_json::to_string(&task.message).map_err(|error| PortError::invalid(OFFER.doing, error))?;
         let values = [
             (":message", text(message)),
@@ -141,25 +163,19 @@ impl Tasks for DynamoDbTasks {
         row.map(|row| task_of(job_type, &row).map_err(|error| PortError::invalid(DOING, error))).transpose()
     }
 
-    async fn owners(&self, job_type: &str, from: &str, limit: usize) -> Result<Vec<(Owner, Timestamp)>, PortError> {
+    async fn owners(&self, job_type: &str, from: u32, limit: usize) -> Result<Vec<(Owner, Timestamp)>, PortError> {
         const DOING: &str = "reading who has tasks";
-        // The first possible name: a key must not be empty.
-        let from = if from.is_empty() { " " } else { from };
         let request = self
             .query(owners_scope(job_type), limit)
             .key_condition_expression("#scope = :scope AND #entry >= :from")
             .expression_attribute_names("#entry", "entry")
-            .expression_attribute_values(":from", text(from));
+            .expression_attribute_values(":from", text(format!("{from:08x}")));
         let rows = request.send().await.map_err(|error| port_error(DOING, error))?.items.unwrap_or_default();
-        let owner = |row: &Item| -> Result<(Owner, Timestamp), BoxError> {
-            let owner = row.get("entry").and_then(|entry| entry.as_s().ok()).ok_or("the row has no owner")?;
-            Ok((Owner(owner.clone()), time_of(row, "at")?))
-        };
-        rows.iter().map(|row| owner(row).map_err(|error| PortError::invalid(DOING, error))).collect()
+        Ok(readable(DOING, &rows, owner_of))
     }
 
     async fn forget_owner(&self, job_type: &str, owner: &Owner, last: Timestamp) -> Result<(), PortError> {
-        let key = (owners_scope(job_type), owner.to_string());
+        let key = (owners_scope(job_type), owner_entry(owner));
         self.delete("forgetting an owner without tasks", key, ("at", "#attribute = :value"), time(last)).await
     }
 
@@ -172,7 +188,7 @@ impl Tasks for DynamoDbTasks {
             .expression_attribute_names("#dueAt", "dueAt")
             .expression_attribute_values(":now", time(now));
         let rows = request.send().await.map_err(|error| port_error(DOING, error))?.items.unwrap_or_default();
-        rows.iter().map(|row| task_of(job_type, row).map_err(|error| PortError::invalid(DOING, error))).collect()
+        Ok(readable(DOING, &rows, |row| task_of(job_type, row)))
     }
 
     async fn of_job(&self, job_type: &str, owner: &Owner, job: JobGuid, limit: usize) -> Result<Vec<Task>, PortError> {
@@ -183,7 +199,7 @@ impl Tasks for DynamoDbTasks {
             .expression_attribute_names("#entry", "entry")
             .expression_attribute_values(":job", text(format!("{job}.")));
         let rows = request.send().await.map_err(|error| port_error(DOING, error))?.items.unwrap_or_default();
-        rows.iter().map(|row| task_of(job_type, row).map_err(|error| PortError::invalid(DOING, error))).collect()
+        Ok(readable(DOING, &rows, |row| task_of(job_type, row)))
     }
 
     async fn are_there(&self, job_type: &str, owner: &Owner) -> Result<bool, PortError> {
@@ -205,6 +221,6 @@ impl Tasks for DynamoDbTasks {
 
     async fn remove(&self, seen: &Task) -> Result<(), PortError> {
         let key = (tasks_scope(&seen.job_type, &seen.message.owner), seen.id().to_string());
-        self.delete("removing a task", key, ("pauses", "#attribute <= :value"), number(seen.message.pauses)).await
+        self.delete("removing a task", key, ("dueAt", "#attribute = :value"), time(seen.due_at)).await
     }
 }

@@ -7,4 +7,4 @@ mod reserved;
 mod size;
 
 pub use reserved::{RESERVED_NAMES, has_reserved_name};
-pub(crate) use size::json_bytes;
+pub use size::json_bytes;

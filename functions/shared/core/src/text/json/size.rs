@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use serde::Serialize;
 
 /// The size of a value as JSON, in bytes, counted without storing the JSON.
-pub(crate) fn json_bytes(value: &impl Serialize) -> usize {
+pub fn json_bytes(value: &impl Serialize) -> usize {
     struct Count(usize);
     impl Write for Count {
         fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
