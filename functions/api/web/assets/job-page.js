@@ -29,7 +29,8 @@ class JobPage extends HTMLElement {
   #heading = h("h1", { text: "Job" });
   #badge = h("state-badge");
   #message = h("p", { class: "message" });
-  #why = h("p", { class: "hint why", hidden: true });
+  /** It has its place while it is empty, so that nothing moves when it is told. */
+  #why = h("p", { class: "hint why" });
   #askedWhy = 0;
   #bar = h("job-bar", { class: "large" });
   #plot = h("rate-plot", { hidden: true });
@@ -188,9 +189,7 @@ class JobPage extends HTMLElement {
     this.#askedWhy = Date.now();
     try {
       const [reason] = (await api.get(`/api/jobs/${this.guid}/why`)).reasons;
-      const told = !this.#job || hasEnded(this.#job) || reason.code === "running" ? "" : reason.message;
-      setText(this.#why, told);
-      show(this.#why, told !== "");
+      setText(this.#why, !this.#job || hasEnded(this.#job) || reason.code === "running" ? "" : reason.message);
     } catch {
       // It is asked again. Whether the API answers at all is told elsewhere.
     }
@@ -221,7 +220,7 @@ class JobPage extends HTMLElement {
     const job = this.#job;
     if (!job) return;
     const ended = hasEnded(job);
-    if (ended) show(this.#why, false);
+    if (ended) setText(this.#why, "");
     else void this.#askWhy();
     const set = (/** @type {string} */ name, /** @type {string} */ text) => setText(/** @type {Element} */ (this.#figures.get(name)), text);
     // Between two views nothing is known to have changed.
