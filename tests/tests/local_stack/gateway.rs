@@ -118,11 +118,16 @@ fn cases(job: &str, whole: &str, file: &str, multipart: &str, etag: &str) -> Vec
         Case::get(format!("/api/jobs/{job}/results")),
         Case::get(format!("/api/jobs/{job}/dead-letters")),
         Case::get(format!("/api/jobs/{job}/audit")),
+        Case::get(format!("/api/jobs/{job}/why")),
         Case { method: Method::PATCH, ..Case::json(format!("/api/jobs/{job}"), &json!({ "priority": "low" })) },
         Case::post(format!("/api/jobs/{job}/cancel"), "", ""),
         Case::post(format!("/api/jobs/{job}/pause"), "", ""),
         Case::post(format!("/api/jobs/{job}/resume"), "", ""),
         Case::post(format!("/api/jobs/{whole}/redrive"), "", ""),
+        Case::json("/api/tasks/lease", &json!({ "jobTypes": ["validate"], "worker": "w" })),
+        Case::json(format!("/api/tasks/{job}.1.0.0/beat"), &json!({ "token": "00000000000000" })),
+        Case::json(format!("/api/tasks/{job}.1.0.0/finish"), &json!({ "token": "00000000000000" })),
+        Case::json(format!("/api/tasks/{job}.1.0.0/release"), &json!({ "token": "00000000000000" })),
         Case::post("/api/live/tickets", "", ""),
         Case::get("/api/openapi.json"),
         Case::get("/api/client-config"),
@@ -160,7 +165,7 @@ fn every_route_answers_alike_over_http_and_through_a_gateway() {
             statuses.insert(over_http.status.as_u16());
         }
         assert_eq!(routes_seen, routes::all().map(|route| route.operation.id()).collect(), "every route");
-        let expected = [200, 201, 202, 204, 304, 400, 404, 409, 413, 415, 422];
+        let expected = [200, 201, 202, 204, 304, 400, 404, 409, 410, 413, 415, 422];
         assert_eq!(statuses, BTreeSet::from(expected));
     });
 }
