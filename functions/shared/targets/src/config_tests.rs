@@ -65,7 +65,8 @@ fn a_name_must_be_valid_and_not_taken() {
 #[test]
 fn a_target_is_either_a_function_or_a_webhook() {
     assert!(error_for(json!({})).contains("must have `invoke`"));
-    assert!(error_for(json!({ "invoke": FUNCTION, "webhook": "https://example.com/" })).contains("both"));
+    assert!(error_for(json!({ "invoke": FUNCTION, "webhook": "https://example.com/" })).contains("more than one"));
+    assert!(error_for(json!({ "invoke": FUNCTION, "workers": {} })).contains("more than one"));
     assert!(error_for(json!({ "invoke": FUNCTION, "batchitems": 1 })).contains("unknown field `batchitems`"));
     assert!(error_for(json!({ "invoke": FUNCTION, "batchItems": "1" })).contains("is invalid"));
     assert!(error_for(json!("https://example.com/")).contains("is invalid"));
