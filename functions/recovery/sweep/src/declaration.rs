@@ -26,7 +26,8 @@ pub static FUNCTION: Function = Function {
                   of the job types.",
             ),
         Use::of("Tasks", &["dynamodb:Query", "dynamodb:DeleteItem"], &[TASKS_TABLE])
-            .why("What workers have done of a stopped job counts, whether they ask again or not."),
+            .why("What workers have done of a stopped job counts, whether they ask again or not.")
+            .unseen(&[("dynamodb:DeleteItem", "TasksTable", "removing a task whose worker never asks again")]),
         Use::of("ChunkIndexes", &["s3:GetObject"], &[BUCKET]).parts(&["/results/*"]),
         Use::send(&[
             JOBS_QUEUE,
