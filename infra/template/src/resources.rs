@@ -1,7 +1,7 @@
 //! The queues, and their dead-letter queues.
 
 use rowmill_settings::declaration::{Figure, Trigger};
-use rowmill_settings::{ANNOUNCEMENTS_GIVEN_UP, CONNECTIONS_TABLE, QUEUES, Queue};
+use rowmill_settings::{ANNOUNCEMENTS_GIVEN_UP, ATTACHED_TABLES, QUEUES, Queue};
 use serde::Serialize;
 
 use crate::functions;
@@ -10,9 +10,9 @@ use crate::functions;
 /// of `!Sub`. None of all other resources.
 fn attached(id: &str) -> Option<(&'static str, String, String)> {
     const BUCKET: &str = "${AttachedBucket}";
-    match id.strip_suffix("Table").filter(|_| id != CONNECTIONS_TABLE.id) {
-        Some(stem) => {
-            let name = format!("${{AttachedTables}}-{}", stem.to_lowercase());
+    match ATTACHED_TABLES.iter().find(|table| table.id == id).and_then(|table| table.attached_end()) {
+        Some(end) => {
+            let name = format!("${{AttachedTables}}-{end}");
             let arn = format!("arn:${{AWS::Partition}}:dynamodb:${{AWS::Region}}:${{AWS::AccountId}}:table/{name}");
             Some(("MakesTables", name, arn))
         }

@@ -77,6 +77,17 @@ fn a_stack_with_attached_tables_and_bucket_makes_none_and_refers_to_none() {
     }
 }
 
+#[test]
+fn a_table_is_attached_exactly_if_the_stack_makes_none_then() {
+    let template = template();
+    let text = template.document().to_string();
+    for (id, _) in template.resources_of("AWS::DynamoDB::Table") {
+        let attached = format!("${{AttachedTables}}-{}", id.trim_end_matches("Table").to_lowercase());
+        let has_condition = template.document()["Resources"][id]["Condition"] == "MakesTables";
+        assert_eq!(text.contains(&attached), has_condition, "{id}");
+    }
+}
+
 /// Number of references to a resource, all of which must be in the first branch of this condition.
 fn conditional_references(part: &Value, id: &str, makes: &str) -> usize {
     let all = |parts: &mut dyn Iterator<Item = &Value>| parts.map(|part| conditional_references(part, id, makes)).sum();

@@ -51,6 +51,12 @@ impl Resource {
         Self { id, variable, expected, queue: None }
     }
 
+    /// What the name of such a table ends with if it is attached: `jobs`. None of other resources.
+    pub fn attached_end(self) -> Option<String> {
+        let stem = self.id.strip_suffix("Table").filter(|_| ATTACHED_TABLES.contains(&self))?;
+        Some(stem.to_ascii_lowercase())
+    }
+
     /// The resource's name, or its URL.
     pub fn read(self) -> Result<String, Missing> {
         let value = std::env::var(self.variable).ok().filter(|value| !value.trim().is_empty());
@@ -73,6 +79,10 @@ pub const CONNECTIONS_TABLE: Resource =
     Resource::of("ConnectionsTable", "ROWMILL_CONNECTIONS_TABLE", "the name of the connections table");
 /// Chunks that wait for workers outside of the stack.
 pub const TASKS_TABLE: Resource = Resource::of("TasksTable", "ROWMILL_TASKS_TABLE", "the name of the tasks table");
+/// The tables that a backup has, and that a stack can attach instead of making its own. The sweep makes good what the
+/// others lose.
+pub const ATTACHED_TABLES: [Resource; 4] = [JOBS_TABLE, UPLOADS_TABLE, ADMISSION_TABLE, RECORDS_TABLE];
+
 /// Uploads and results.
 pub const BUCKET: Resource = Resource::of("Bucket", "ROWMILL_BUCKET", "the name of the bucket");
 /// Where clients open live connections. Empty in a stack without an HTTP API.

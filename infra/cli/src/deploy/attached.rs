@@ -1,15 +1,13 @@
 //! Tables that a stack attaches instead of making its own.
 
 use aws_sdk_dynamodb::types::{StreamViewType, TableDescription, TimeToLiveStatus};
+use rowmill_settings::{ATTACHED_TABLES, JOBS_TABLE};
 
 use super::{DeployError, Values};
 use crate::aws::{Aws, CallFailed, failed};
 
 const TABLES: &str = "AttachedTables";
 const STREAM: &str = "AttachedStreamArn";
-
-/// The tables by the ends of their names. The first one has a stream that functions read.
-const ENDS: [&str; 4] = ["jobs", "uploads", "admission", "records"];
 
 /// Sets the parameter with the stream of the jobs table, if tables are given to attach: only DynamoDB knows the end of its
 /// name. Checks what a restored table does not have by itself.
@@ -18,13 +16,15 @@ const ENDS: [&str; 4] = ["jobs", "uploads", "admission", "records"];
 /// [`DeployError::Attached`] if a table lacks its stream or its time to live; others if there is no such table.
 pub(super) async fn add_stream(aws: &Aws, parameters: &mut Values) -> Result<(), DeployError> {
     let Some(start) = parameters.get(TABLES).filter(|start| !start.is_empty()).cloned() else { return Ok(()) };
-    for end in ENDS {
+    for resource in ATTACHED_TABLES {
+        let Some(end) = resource.attached_end() else { continue };
         let table = format!("{start}-{end}");
         let refused = |reason| DeployError::Attached { table: table.clone(), reason };
         if !has_expiry(aws, &table).await? {
             return Err(refused("its time to live is off; enable it on the attribute expiresAt"));
         }
-        if end == ENDS[0] {
+        // Functions read its stream.
+        if resource == JOBS_TABLE {
             let described = aws.dynamodb.describe_table().table_name(&table).send().await;
             let described = described.map_err(failed(format!("describe the table {table}")))?;
             let stream = described.table.and_then(stream_of);
