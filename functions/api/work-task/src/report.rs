@@ -13,7 +13,7 @@ use rowmill_core::model::checkpoint::{Checkpoint, FAILURES_MAX, InFlight, Suspec
 use rowmill_core::model::ids::RunId;
 use rowmill_core::model::job::Job;
 use rowmill_core::model::messages::ChunkMessage;
-use rowmill_core::model::tally::{Committed, Mark};
+use rowmill_core::model::tally::{Committed, Counts, Mark};
 use rowmill_core::model::task::TaskId;
 use rowmill_core::ports::PortError;
 use rowmill_core::ports::processor::{Item, ItemOutcome};
@@ -43,7 +43,10 @@ impl TaskWork {
             row => row?.message,
         };
         match checkpoint.held_by(token) {
-            None => return self.conclude(&job, &message, &checkpoint).await,
+            None => {
+                let progress = self.progress(id, &checkpoint).await?;
+                return self.conclude(&job, &message, &checkpoint, &progress).await;
+            }
             Some(note) if note.unconfirmed => return Err(TaskError::NotBegun(id)),
             Some(_) => {}
         }
@@ -113,7 +116,7 @@ impl TaskWork {
         self.move_to(id, &moved).await?;
         match moved.in_flight {
             Some(_) => Ok(order),
-            None => self.conclude(job, message, &moved).await,
+            None => self.conclude(job, message, &moved, &progress).await,
         }
     }
 
@@ -139,13 +142,23 @@ impl TaskWork {
     }
 
     /// Commits a chunk whose items are all done. The rest of another one waits for the next worker.
-    async fn conclude(&self, job: &Job, message: &ChunkMessage, checkpoint: &Checkpoint) -> Result<Order, TaskError> {
+    async fn conclude(
+        &self,
+        job: &Job,
+        message: &ChunkMessage,
+        checkpoint: &Checkpoint,
+        progress: &Progress,
+    ) -> Result<Order, TaskError> {
         let id = TaskId { job: message.job_guid, chunk: message.address };
         if checkpoint.done < message.chunk.items {
             self.is_due(job, id).await?;
             return Ok(Order::Finished);
         }
-        self.commit(job, message, checkpoint).await?;
+        // The same mark at each try, so that a repetition recognises it.
+        if let Some(run) = checkpoint.run_output.or(checkpoint.by) {
+            let Progress { counts, run_output, .. } = progress;
+            self.commit(job, message, Mark { kind: run_output.mark_kind(counts), run }, *counts).await?;
+        }
         // If the row is gone, a look has given the chunk back.
         if let Some(task) = self.tasks.task(&job.job_type, &job.owner, id).await? {
             self.tasks.remove(&task).await?;
@@ -153,13 +166,7 @@ impl TaskWork {
         Ok(Order::Finished)
     }
 
-    async fn commit(&self, job: &Job, message: &ChunkMessage, checkpoint: &Checkpoint) -> Result<(), PortError> {
-        let counts = checkpoint.counts;
-        let output = run_output::of_checkpoint(&*self.objects, message.job_guid, checkpoint).await?;
-        // The same mark at each try, so that a repetition recognises it.
-        let run = checkpoint.run_output.or(checkpoint.by);
-        let Some(run) = run else { return Ok(()) };
-        let mark = Mark { kind: output.mark_kind(&counts), run };
+    async fn commit(&self, job: &Job, message: &ChunkMessage, mark: Mark, counts: Counts) -> Result<(), PortError> {
         let committed = self.committer.commit(message, mark, counts).await?;
         if let Committed::Lost(tally) = &committed {
             return self.committer.settle(message, tally, true).await;
