@@ -18,7 +18,9 @@ use rowmill_core::model::messages::ChunkMessage;
 use rowmill_core::model::spec::Spec;
 use rowmill_core::model::task::{Task, TaskId, TaskLook, TaskTerms, place_of};
 use rowmill_core::ports::processor::{Item, ItemError};
-use rowmill_core::ports::{CheckpointMoved, Clock, Entropy, JobStore, Objects, PortError, Queue, RecordObject, Tasks};
+use rowmill_core::ports::{
+    CheckpointMoved, Clock, Entropy, JobStore, Objects, PortError, Queue, RecordObject, Tasks, found,
+};
 use rowmill_core::progress::commit::committer::ChunkCommitter;
 use rowmill_core::progress::tasks::give_back;
 use rowmill_core::progress::update::{stop_attempt, stop_for_input};
@@ -156,35 +158,43 @@ impl TaskWork {
         if let Some(until) = leased.held_until() {
             self.tasks.put_off(task, until, Some(worker)).await?;
         }
+        self.hand_out(job, task, leased, terms).await
+    }
+
+    /// Reads the items of a lease, and lends those that a worker can process.
+    async fn hand_out(
+        &self,
+        job: Job,
+        task: &Task,
+        leased: Checkpoint,
+        terms: &TaskTerms,
+    ) -> Result<Option<Lent>, TaskError> {
+        let (id, message) = (task.id(), &task.message);
+        let Some(token) = leased.by else { return Ok(None) };
         let spec = self.jobs.spec(id.job).await?;
-        let items = match self.items(&spec, message).await {
+        let mut items = match self.items(&spec, message).await {
             Ok(items) => leased_of(items, &leased),
             Err(error) => return self.unreadable(&job, task, error).await,
         };
+        let note = leased.in_flight;
+        let first = |items: usize| note.map(|note| InFlight { items: items as u32, ..note });
         let fitting = fitting(&items);
-        let items = match items.get(fitting) {
-            // Those that fit are lent, the others later.
-            Some(_) if has_records(&items[..fitting]) => {
-                let note = leased.in_flight.map(|note| InFlight { items: fitting as u32, ..note });
-                let less = Checkpoint { in_flight: note, ..leased.moved(token, self.clock.now()) };
-                self.move_to(id, &less).await?;
-                items.into_iter().take(fitting).collect()
-            }
-            beyond => {
-                // Nothing for a worker: malformed items fail as they are, and so does one that fits into no answer.
-                let results: Results = beyond.map(|_| Err(too_large())).into_iter().collect();
-                if has_records(&items) && results.is_empty() {
-                    items
-                } else {
-                    let job = self.begun(job).await?;
-                    let until = (fitting + results.len()).min(items.len());
-                    let note = leased.in_flight.map(|note| InFlight { items: until as u32, ..note });
-                    let nobodys = Checkpoint { in_flight: note, ..leased };
-                    self.advance(&job, message, &nobodys, &items[..until], results).await?;
-                    return Ok(None);
-                }
-            }
-        };
+        let (lent, beyond) = items.split_at(fitting);
+        if !has_records(lent) {
+            // Nothing for a worker: malformed items fail as they are, and so does one that fits into no answer.
+            let results: Results = beyond.first().map(|_| Err(too_large())).into_iter().collect();
+            let job = self.begun(job).await?;
+            let until = fitting + results.len();
+            let nobodys = Checkpoint { in_flight: first(until), ..leased };
+            self.advance(&job, message, &nobodys, &items[..until], results).await?;
+            return Ok(None);
+        }
+        if !beyond.is_empty() {
+            // They are lent later.
+            let less = Checkpoint { in_flight: first(fitting), ..leased.moved(token, self.clock.now()) };
+            self.move_to(id, &less).await?;
+            items.truncate(fitting);
+        }
         let items = items.into_iter().filter_map(|item| item_of(id.job, item)).collect();
         Ok(Some(Lent { id, token, job_type: task.job_type.clone(), params: spec.params, items, terms: *terms }))
     }
@@ -219,10 +229,7 @@ impl TaskWork {
     }
 
     pub(crate) async fn job(&self, job: JobGuid) -> Result<Option<Job>, PortError> {
-        match self.jobs.job(job).await {
-            Err(PortError::NotFound) => Ok(None),
-            job => job.map(Some),
-        }
+        found(self.jobs.job(job).await)
     }
 
     pub(crate) async fn checkpoint(&self, id: TaskId) -> Result<Checkpoint, PortError> {

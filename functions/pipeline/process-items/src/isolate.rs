@@ -10,6 +10,7 @@
 
 use rowmill_core::items::give_up::fail_rest;
 use rowmill_core::items::input::InputItem;
+use rowmill_core::items::progress::Progress;
 use rowmill_core::model::checkpoint::{DEATHS_MAX, FAILURES_MAX, InFlight, Suspects};
 use rowmill_core::model::dead_letter::POISON;
 use rowmill_core::ports::BatchCall;
@@ -18,7 +19,6 @@ use rowmill_core::ports::processor::{CostClass, ItemError, ItemOutcome};
 use crate::end::{Conclusion, RunError};
 use crate::open_chunk::OpenChunk;
 use crate::run::{ChunkRun, RunLimits, batch_len};
-use rowmill_core::items::progress::Progress;
 
 /// Runs the items of an isolated chunk that are not done.
 pub(crate) async fn run(chunk: &mut OpenChunk<'_>, run: &ChunkRun<'_>) -> Result<Conclusion, RunError> {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use rowmill_core::items::give_up;
 use rowmill_core::items::input::{InputItem, read_input};
+use rowmill_core::items::progress::Progress;
 use rowmill_core::items::run_output;
 use rowmill_core::model::checkpoint::{Checkpoint, InFlight, Suspects};
 use rowmill_core::model::ids::RunId;
@@ -19,7 +20,6 @@ use crate::end::{Conclusion, RunError};
 use crate::neighbours::{SharedObjects, SharedRead};
 use crate::prepared::Prepared;
 use crate::watch::JobWatch;
-use rowmill_core::items::progress::Progress;
 
 pub struct ChunkPorts {
     pub jobs: Arc<dyn JobStore>,

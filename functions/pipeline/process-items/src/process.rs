@@ -9,14 +9,15 @@ use std::sync::Arc;
 use futures::future::join;
 use jiff::Timestamp;
 use rowmill_core::items::input::InputError;
+use rowmill_core::items::progress::Progress;
 use rowmill_core::items::run_output;
 use rowmill_core::model::checkpoint::Checkpoint;
 use rowmill_core::model::job::{Job, Stop};
 use rowmill_core::model::messages::{ChunkMessage, DeliveryMode};
 use rowmill_core::model::tally::Committed;
 use rowmill_core::model::task::Task;
-use rowmill_core::ports::PortError;
 use rowmill_core::ports::processor::ItemError;
+use rowmill_core::ports::{PortError, found};
 use rowmill_core::progress::commit::committer::ChunkCommitter;
 use rowmill_core::progress::update::{stop_after_commit, stop_attempt, stop_for_input, stop_overdue};
 
@@ -28,7 +29,6 @@ use crate::open_chunk::{ChunkPorts, Delivery, OpenChunk};
 use crate::plan::{Facts, Plan, RunMode, Step};
 use crate::reports::RunReports;
 use crate::run::{RunLimits, Runs};
-use rowmill_core::items::progress::Progress;
 
 /// The use case and the ports it works through.
 pub struct ChunkProcessor {
@@ -77,10 +77,7 @@ impl ChunkProcessor {
             message,
             redelivered: delivery.redelivered,
             type_limits: &self.runs.type_limits,
-            job: match delivery.watch.job(job_guid).await {
-                Err(PortError::NotFound) => None,
-                job => Some(job?),
-            },
+            job: found(delivery.watch.job(job_guid).await)?,
             has_workers: false,
             has_begun: false,
             tally: None,

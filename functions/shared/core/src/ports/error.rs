@@ -31,6 +31,17 @@ pub enum PortError {
     },
 }
 
+/// What was read; none if it does not exist.
+///
+/// # Errors
+/// Those of the read, without `NotFound`.
+pub fn found<T>(read: Result<T, PortError>) -> Result<Option<T>, PortError> {
+    match read {
+        Err(PortError::NotFound) => Ok(None),
+        read => read.map(Some),
+    }
+}
+
 pub type PortResult<T> = Result<T, PortError>;
 
 /// The cause behind a [`PortError`].

@@ -27,7 +27,7 @@ pub use batch_runner::{BatchCall, BatchEnd, BatchRunner, ItemBatch};
 pub use blocks::{Block, Blocks};
 pub use breakers::{BreakerMoved, Breakers};
 pub use clock::{Clock, Entropy, expiry};
-pub use error::{BoxError, PortError, PortResult};
+pub use error::{BoxError, PortError, PortResult, found};
 pub use events::Events;
 pub use item::ItemResult;
 pub use item_watch::{ItemObserver, OUTPUT_TOO_LARGE, begin_item, observed};

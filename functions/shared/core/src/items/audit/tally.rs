@@ -14,7 +14,7 @@ use crate::model::job::{End, Job};
 use crate::model::keys;
 use crate::model::sha256::sha256_hex;
 use crate::model::tally::{ChunkAddress, Counts, Mark, MarkKind, Tally};
-use crate::ports::PortError;
+use crate::ports::{PortError, found};
 
 /// Number of run outputs read at once. Each may hold a whole chunk with all of its outputs.
 const OBJECTS_READ: usize = 4;
@@ -137,11 +137,7 @@ impl Auditor {
 
     /// An object, if it exists.
     pub(super) async fn read(&self, key: String) -> Result<Option<Bytes>, PortError> {
-        match self.objects.read(&key).await {
-            Ok(bytes) => Ok(Some(bytes)),
-            Err(PortError::NotFound) => Ok(None),
-            Err(error) => Err(error),
-        }
+        found(self.objects.read(&key).await)
     }
 
     /// True if objects of this attempt may have expired by the lifecycle of the bucket. It keeps an object for at least
