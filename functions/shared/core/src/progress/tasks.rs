@@ -1,6 +1,6 @@
 //! Tasks that no worker may process any more.
 
-use crate::model::messages::{ChunkMessage, DeliveryMode};
+use crate::model::messages::ChunkMessage;
 use crate::model::task::Task;
 use crate::ports::{PortError, Queue, Tasks};
 
@@ -11,7 +11,6 @@ pub async fn give_back(
     chunks: &dyn Queue<ChunkMessage>,
     given_back: &Task,
 ) -> Result<(), PortError> {
-    let message = ChunkMessage { delivery_mode: DeliveryMode::Recovered, ..given_back.message.clone() };
-    chunks.send(&[message]).await?;
+    chunks.send(std::slice::from_ref(&given_back.message)).await?;
     tasks.remove(given_back).await
 }
