@@ -166,7 +166,7 @@ impl<'a> Hold<'a> {
             }
         }
         let Some(Pending { report, count, .. }) = self.pending.take() else { return Ok(()) };
-        self.delivered(LAST_WORDS_LIMIT, async |api| api.beat_task(&self.task.task_id, &report, ANSWER).await).await?;
+        self.tell(&report).await?;
         self.outcomes.taken(count);
         Ok(())
     }
@@ -179,14 +179,17 @@ impl<'a> Hold<'a> {
             if count == 0 {
                 return Ok(self.outcomes.are_reported());
             }
-            let task_id = &self.task.task_id;
-            let answer = self.delivered(LAST_WORDS_LIMIT, async |api| api.beat_task(task_id, &report, ANSWER).await);
-            let is_finished = answer.await?.order == TaskOrder::Finished;
+            let is_finished = self.tell(&report).await?.order == TaskOrder::Finished;
             self.outcomes.taken(count);
             if is_finished {
                 return Ok(true);
             }
         }
+    }
+
+    /// Reports after the command has ended.
+    async fn tell(&self, report: &ReportRequest) -> Result<TaskOrderView, ApiError> {
+        self.delivered(LAST_WORDS_LIMIT, async |api| api.beat_task(&self.task.task_id, report, ANSWER).await).await
     }
 
     /// Gives back what is left.

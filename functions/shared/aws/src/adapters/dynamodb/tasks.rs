@@ -107,8 +107,13 @@ fn owner_of(row: &Item) -> Result<(Owner, Timestamp), BoxError> {
     Ok((Owner(owner.to_owned()), time_of(row, "at")?))
 }
 
-/// What can be read of these rows. One of another version must not keep workers from all others.
-fn readable<T>(doing: &'static str, rows: &[Item], read: impl Fn(&Item) -> Result<T, BoxError>) -> Vec<T> {
+/// What can be read of the rows of a query. One of another version must not keep workers from all others.
+async fn readable<T>(
+    doing: &'static str,
+    request: QueryFluentBuilder,
+    read: impl Fn(&Item) -> Result<T, BoxError>,
+) -> Result<Vec<T>, PortError> {
+    let rows = request.send().await.map_err(|error| port_error(doing, error))?.items.unwrap_or_default();
     let read = rows.iter().filter_map(|row| match read(row) {
         Ok(read) => Some(read),
         Err(error) => {
@@ -116,7 +121,7 @@ fn readable<T>(doing: &'static str, rows: &[Item], read: impl Fn(&Item) -> Resul
             None
         }
     });
-    read.collect()
+    Ok(read.collect())
 }
 
 fn task_of(job_type: &str, row: &Item) -> Result<Task, BoxError> {
@@ -164,14 +169,12 @@ impl Tasks for DynamoDbTasks {
     }
 
     async fn owners(&self, job_type: &str, from: u32, limit: usize) -> Result<Vec<(Owner, Timestamp)>, PortError> {
-        const DOING: &str = "reading who has tasks";
         let request = self
             .query(owners_scope(job_type), limit)
             .key_condition_expression("#scope = :scope AND #entry >= :from")
             .expression_attribute_names("#entry", "entry")
             .expression_attribute_values(":from", text(format!("{from:08x}")));
-        let rows = request.send().await.map_err(|error| port_error(DOING, error))?.items.unwrap_or_default();
-        Ok(readable(DOING, &rows, owner_of))
+        readable("reading who has tasks", request, owner_of).await
     }
 
     async fn forget_owner(&self, job_type: &str, owner: &Owner, last: Timestamp) -> Result<(), PortError> {
@@ -180,26 +183,22 @@ impl Tasks for DynamoDbTasks {
     }
 
     async fn due(&self, job_type: &str, owner: &Owner, now: Timestamp, limit: usize) -> Result<Vec<Task>, PortError> {
-        const DOING: &str = "reading due tasks";
         let request = self
             .query(tasks_scope(job_type, owner), limit)
             .index_name(DUE_INDEX)
             .key_condition_expression("#scope = :scope AND #dueAt <= :now")
             .expression_attribute_names("#dueAt", "dueAt")
             .expression_attribute_values(":now", time(now));
-        let rows = request.send().await.map_err(|error| port_error(DOING, error))?.items.unwrap_or_default();
-        Ok(readable(DOING, &rows, |row| task_of(job_type, row)))
+        readable("reading due tasks", request, |row| task_of(job_type, row)).await
     }
 
     async fn of_job(&self, job_type: &str, owner: &Owner, job: JobGuid, limit: usize) -> Result<Vec<Task>, PortError> {
-        const DOING: &str = "reading the tasks of a job";
         let request = self
             .query(tasks_scope(job_type, owner), limit)
             .key_condition_expression("#scope = :scope AND begins_with(#entry, :job)")
             .expression_attribute_names("#entry", "entry")
             .expression_attribute_values(":job", text(format!("{job}.")));
-        let rows = request.send().await.map_err(|error| port_error(DOING, error))?.items.unwrap_or_default();
-        Ok(readable(DOING, &rows, |row| task_of(job_type, row)))
+        readable("reading the tasks of a job", request, |row| task_of(job_type, row)).await
     }
 
     async fn are_there(&self, job_type: &str, owner: &Owner) -> Result<bool, PortError> {
