@@ -172,6 +172,20 @@ async fn a_record_that_cannot_be_found_within_an_invocation_stops_the_job() {
 }
 
 #[tokio::test]
+async fn a_dataset_whose_table_is_slow_is_split_in_a_later_invocation() {
+    let world = World::new(chunks_of(1));
+    let file = world.store_csv("id\n1\n2\n").await;
+    let import = world.create("import", file, json!({ "dataset": "d", "key": "id" })).await.unwrap().job_guid;
+    assert_eq!(world.run_and_show(import).await.items_succeeded, 2);
+    let export = json!({ "jobType": "export", "params": { "dataset": "d" } });
+    let export = world.request(export).await.unwrap().job_guid;
+    let message = world.splits.take().remove(0);
+    assert_eq!(world.splitter.split(&message, world.clock.now()).await.unwrap(), SplitEnd::Continued);
+    let shown = world.run_and_show(export).await;
+    assert_eq!((shown.status, shown.items_succeeded), (Status::Completed, 2));
+}
+
+#[tokio::test]
 async fn a_page_of_failed_items_is_limited_in_bytes() {
     let chunks = ChunkLimits { max_items: 500, max_bytes: 8 << 20, max_record_bytes: 8 << 20 };
     let world = World::new(Limits::default().but(|limits| limits.create.chunks = chunks));
