@@ -9,10 +9,14 @@ use async_trait::async_trait;
 use jiff::Timestamp;
 use rowmill_core::model::ids::JobGuid;
 use rowmill_core::model::spec::{OutputFile, Spec};
-use rowmill_core::model::task::TaskTerms;
-use rowmill_core::ports::processor::{CostClass, Item, ItemError, ItemOutcome, ItemProcessor, JobType, ParamsError};
+use rowmill_core::model::task::{TaskId, TaskTerms};
+use rowmill_core::ports::processor::{
+    CostClass, HandedOver, Item, ItemError, ItemOutcome, ItemProcessor, JobType, ParamsError,
+};
+use rowmill_core::ports::{PortError, TargetTask};
 use rowmill_core::text::Record;
 use serde_json::json;
+use work_task::lend::Lent;
 
 use super::batches::Holds;
 use super::files::Kind;
@@ -42,6 +46,8 @@ pub struct Simulated {
     outage: Option<Range<Timestamp>>,
     /// Number of failures of each transient item.
     failures: Arc<Mutex<BTreeMap<(JobGuid, u64), u32>>>,
+    /// Tasks that services have been called with and have not begun, with the time of the call.
+    calls: Arc<Mutex<Vec<(Lent, Timestamp)>>>,
 }
 
 /// The ways in which items are handed to the job type.
@@ -64,7 +70,17 @@ impl Simulated {
         holds: Holds,
         outage: Option<Range<Timestamp>>,
     ) -> Self {
-        Self { name: SIMULATED, hub, invariants, shape, holds, tasks: None, outage, failures: Arc::default() }
+        Self {
+            name: SIMULATED,
+            hub,
+            invariants,
+            shape,
+            holds,
+            tasks: None,
+            outage,
+            failures: Arc::default(),
+            calls: Arc::default(),
+        }
     }
 
     /// The same under the name `laned`.
@@ -75,6 +91,11 @@ impl Simulated {
     /// The same under the name `worked`, for workers.
     pub fn worked(&self, terms: TaskTerms) -> Self {
         Self { name: WORKED, tasks: Some(terms), ..self.clone() }
+    }
+
+    /// The tasks that services have been called with since the last look.
+    pub fn take_calls(&self) -> Vec<(Lent, Timestamp)> {
+        std::mem::take(&mut *self.calls.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// A worker begins an item: returns how long it takes.
@@ -169,6 +190,50 @@ impl ItemProcessor for Simulated {
         Ok(ItemOutcome::Output(output_of(item.row)))
     }
 
+    /// The service may be down, answer at once, or accept the items. The call and its answer may be lost.
+    async fn hand_over(&self, items: &[Item], task: TargetTask) -> HandedOver {
+        let (id, mood): (TaskId, u8) = (task.task_id.parse().expect("a task"), task.token.as_bytes()[6] >> 4);
+        if self.outage.as_ref().is_some_and(|outage| outage.contains(&self.hub.now())) {
+            self.invariants.reach("a service is down");
+            return HandedOver::Answered(vec![Err(ItemError::transient(OUTAGE, "the target is down")); items.len()]);
+        }
+        let may_answer = |item: &Item| !matches!(kind_of(item), Some(Kind::Poison | Kind::Holds | Kind::Slow(_)));
+        if mood < 2 && items.iter().all(may_answer) {
+            self.invariants.reach("a service answers at once");
+            return HandedOver::Answered(items.iter().map(|item| self.answer(item)).collect());
+        }
+        let lent = Lent {
+            id,
+            token: task.token,
+            job_type: WORKED.to_owned(),
+            params: serde_json::Map::new(),
+            items: items.to_vec(),
+            terms: self.tasks.expect("its tasks have terms"),
+        };
+        let call = async {
+            self.calls.lock().unwrap_or_else(PoisonError::into_inner).push((lent, self.hub.now()));
+            Ok::<(), PortError>(())
+        };
+        let answer = match mood {
+            // The call is lost.
+            2 => Err(PortError::unavailable("service", "it does not get the call")),
+            _ => self.hub.through(CallKind::Write, "service", || task.task_id.clone(), call).await,
+        };
+        match answer {
+            Ok(()) if mood != 3 => {
+                self.invariants.reach("a service accepts");
+                HandedOver::Accepted
+            }
+            // Or its answer.
+            _ => {
+                self.invariants.reach("a service does not answer");
+                // Without a beat, it counts as dead.
+                self.invariants.died_at(id.job, id.chunk);
+                HandedOver::Unknown(ItemError::transient(OUTAGE, "the target does not answer"))
+            }
+        }
+    }
+
     fn output(&self) -> Option<OutputFile> {
         let (name, content_type) = ("output.csv".to_owned(), "text/csv".to_owned());
         Some(OutputFile { name, content_type, header: Some(OUTPUT_HEADER.to_owned()), gzip: false })
@@ -216,6 +281,11 @@ impl Drop for AtItem<'_> {
 }
 
 impl Simulated {
+    fn answer(&self, item: &Item) -> Result<ItemOutcome, ItemError> {
+        self.hub.check(self.invariants.may_begin(self.hub.current(), item.job_guid));
+        self.end_work(item).map(|()| ItemOutcome::Output(output_line(WORKED, item.row)))
+    }
+
     async fn suspend(&self, kind: CallKind, item: &Item) {
         let name = if kind == CallKind::Poison { "POISON item" } else { "item" };
         let (verdict, task) = self.hub.suspend(kind, name, format!("row {}", item.row)).await;

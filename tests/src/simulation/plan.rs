@@ -179,6 +179,8 @@ pub struct Plan {
     pub holders: usize,
     /// Maximum number of items of a task.
     pub task_items: u32,
+    /// True if services are called with the tasks, instead of workers that lease them.
+    pub calls_services: bool,
     /// The maximum difference between the clock of an invocation and the time.
     pub skew: Duration,
     pub faults: Faults,
@@ -239,6 +241,7 @@ impl Plan {
             faults: faults(rng),
             holders: 0,
             task_items: 1,
+            calls_services: false,
             skew: SKEW_MAX * [0, 0, 1, 5][rng.usize(0..4)] / 5,
             breaker: breaker(rng),
             outage: outage(rng),
@@ -254,6 +257,7 @@ impl Plan {
             return;
         }
         (self.holders, self.task_items) = (rng.usize(1..=3), rng.u32(1..=3));
+        self.calls_services = rng.clone().bool();
         for job in &mut self.jobs {
             // No thread of the stack is held by an item of theirs.
             if rng.bool() && !job.file.rows.contains(&Kind::Holds) {

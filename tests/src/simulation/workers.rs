@@ -1,5 +1,6 @@
 //! The workers outside of the stack: each leases a task, processes its items and reports them, as `docs/workers.md` says.
-//! They die, they stall, their calls fail, and some report twice or give a task back.
+//! They die, they stall, their calls fail, and some report twice or give a task back. Services that answer later do the
+//! same with the tasks that they are called with.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,6 +20,7 @@ use super::functions::{Function, Invocation, Reply, Work};
 use super::hub::{CallKind, Hub};
 use super::invariants::Invariants;
 use super::items::{Simulated, WORKED, output_of};
+use super::plan::Plan;
 use super::run::Run;
 use super::trace::{chunk_name, job_name};
 
@@ -29,19 +31,31 @@ const LONGEST: Duration = Duration::from_secs(7200);
 const TRIES: usize = 4;
 
 /// Terms of the tasks of a seed.
-pub fn terms(items: u32) -> TaskTerms {
-    TaskTerms { beat: Duration::from_secs(20), items }
+pub fn terms(plan: &Plan) -> TaskTerms {
+    TaskTerms { beat: Duration::from_secs(20), items: plan.task_items, called: plan.calls_services }
 }
 
 impl Run {
-    /// Hires a worker if a task is due, and not all of them are at work.
+    /// Hires a worker if a task is due, and not all of them are at work. A service begins with what it was called with.
     pub(super) fn hire(&mut self) -> bool {
+        if self.plan.calls_services {
+            let calls = self.world.worked.take_calls();
+            let has_calls = !calls.is_empty();
+            calls.into_iter().for_each(|call| self.begin_turn(Some(call)));
+            return has_calls;
+        }
         let now = self.world.hub.now();
         let at_work = self.tasks.iter().filter(|(_, invocation)| invocation.function == Function::Worker).count();
         let is_due = self.world.tasks.every_task().iter().any(|task| task.due_at <= now);
         if at_work >= self.plan.holders || !is_due {
             return false;
         }
+        self.begin_turn(None);
+        true
+    }
+
+    fn begin_turn(&mut self, called: Option<(Lent, Timestamp)>) {
+        let now = self.world.hub.now();
         let turn = Turn {
             work: Arc::clone(&self.world.task_work),
             items: self.world.worked.clone(),
@@ -59,8 +73,7 @@ impl Run {
             stalled_until,
             process: None,
         };
-        self.tasks.spawn(invocation, async move { turn.take().await });
-        true
+        self.tasks.spawn(invocation, async move { turn.take(called).await });
     }
 }
 
@@ -90,23 +103,33 @@ struct AtTask {
 }
 
 impl Turn {
-    async fn take(self) -> Reply {
-        let lent = match self.call("lease", self.work.lend(WORKED, "worker")).await {
+    /// Works on a task: the one it is called with, or one that it leases.
+    async fn take(self, called: Option<(Lent, Timestamp)>) -> Reply {
+        let sent = called.as_ref().map_or_else(|| self.hub.now(), |(_, at)| *at);
+        let lent = match called {
+            Some((lent, _)) => Ok(Some(lent)),
+            None => self.call("lease", self.work.lend(WORKED, "worker")).await,
+        };
+        let lent = match lent {
             Ok(Some(lent)) => lent,
             Ok(None) => return Reply::Done("nothing to do".into()),
             Err(error) => return Reply::Failed(error.to_string()),
         };
         let (task, job, chunk) = (self.hub.current(), lent.id.job, lent.id.chunk);
         self.invariants.lent(task, job, chunk);
-        let ended = self.work_on(AtTask { sent: self.hub.now(), lent, done: Vec::new() }).await;
+        let ended = self.work_on(AtTask { sent, lent, done: Vec::new() }).await;
         self.invariants.is_handed_in(task, matches!(ended, Reply::Done(_)));
         ended
     }
 
     async fn work_on(&self, mut at: AtTask) -> Reply {
         let mood = at.lent.token.as_bytes()[6];
-        // The first beat comes before the first item.
-        match self.beat(&mut at, true).await {
+        // The first beat comes before the first item. A service that is called may begin at once.
+        let begins_at_once = at.lent.terms.called
+            && mood & 32 == 0
+            && self.invariants.may_begin(self.hub.current(), at.lent.id.job).is_ok();
+        let first = if begins_at_once { Ok(()) } else { self.beat(&mut at, true).await };
+        match first {
             Ok(()) => {}
             Err(Ended::Told) => return self.give_back(&at, false).await,
             Err(Ended::Lost) => return Reply::Failed("it never began".into()),

@@ -152,7 +152,7 @@ impl World {
         };
         let simulated =
             Simulated::new(hub.clone(), invariants.clone(), plan.items, holds.clone(), plan.outage_from(began));
-        let worked = simulated.worked(super::workers::terms(plan.task_items));
+        let worked = simulated.worked(super::workers::terms(plan));
         let types = [simulated.laned(), worked.clone(), simulated];
         let job_types = JobTypes::of(types.map(|job_type| Arc::new(job_type) as Arc<dyn JobType>));
         let use_cases = UseCases { ports, limits: limits(plan, broken), job_types };

@@ -32,6 +32,7 @@ mod results;
 mod rotation;
 mod schemathesis;
 mod service;
+mod services;
 mod stack;
 mod stops;
 mod targets;

@@ -15,9 +15,9 @@ use crate::quotas::operate;
 use crate::results::results;
 use crate::service::SERVICE;
 use crate::stack::on_the_stack;
-use crate::workers;
+use crate::{services, workers};
 
-/// The stack's job types: three functions, eight webhooks and two for workers, all of which the tests have yet to bring
+/// The stack's job types: three functions, eight webhooks, two services that may answer later and two for workers, all of which the tests have yet to bring
 /// about.
 pub fn config() -> Value {
     let service = SERVICE.get().expect("the service runs");
@@ -41,6 +41,8 @@ pub fn config() -> Value {
         // A chunk is two calls, one after the other.
         "one-lane": slow("/one-at-a-time"),
         "three-lanes": slow("/three-at-a-time"),
+        "at-once": {"webhook": service.url("/well"), "allowPrivate": true, "async": true, "batchItems": 50},
+        services::PRESS: services::config(),
         workers::BUSY: workers::config(),
         workers::PAUSED: workers::config(),
     })

@@ -66,7 +66,7 @@ async fn interrupted(worker: Child) -> (Option<i32>, String) {
 }
 
 /// The numbers of items that are done in chunks of a job that are not committed, as their checkpoints have them.
-async fn done(stack: &LocalStack, job: &str) -> Vec<u64> {
+pub async fn done(stack: &LocalStack, job: &str) -> Vec<u64> {
     let rows = stack.job_rows(job).await;
     let checkpoints = rows.iter().filter(|(key, _)| key.starts_with("checkpoint#"));
     let checkpoint = |text: &str| serde_json::from_str::<Value>(text).expect("JSON");
@@ -74,7 +74,7 @@ async fn done(stack: &LocalStack, job: &str) -> Vec<u64> {
 }
 
 /// Rows with names, those of these numbers without.
-fn rows(count: u64, without: &[u64]) -> String {
+pub fn rows(count: u64, without: &[u64]) -> String {
     let row = |row| if without.contains(&row) { "{}\n".to_owned() } else { format!("{{\"name\": \"n{row}\"}}\n") };
     (1..=count).map(row).collect()
 }

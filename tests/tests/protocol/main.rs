@@ -23,6 +23,7 @@ mod repeated_updates;
 mod resends;
 mod results;
 mod retunes;
+mod services;
 mod slots;
 mod slow_items;
 mod stops;

@@ -23,13 +23,13 @@ use work_task::lend::Lent;
 
 use crate::chunks_of;
 
-const TERMS: TaskTerms = TaskTerms { beat: Duration::from_secs(60), items: 4 };
+const TERMS: TaskTerms = TaskTerms { beat: Duration::from_secs(60), items: 4, called: false };
 
 const RENDER: &str = "render";
 
 fn world() -> World {
     let calls = TargetCalls { batch_items: 1, concurrency: 1, outputs: true };
-    let render = TargetType::new(RENDER, calls, None).by_workers(TERMS);
+    let render = TargetType::new(RENDER, calls, None).with_tasks(TERMS);
     World::with_job_type(chunks_of(500), |_| Some(Arc::new(render) as Arc<dyn JobType>))
 }
 
@@ -268,7 +268,7 @@ async fn records_that_fit_into_no_answer_are_lent_in_parts_or_fail() {
         }),
         |_| {
             let calls = TargetCalls { batch_items: 1, concurrency: 1, outputs: true };
-            Some(Arc::new(TargetType::new(RENDER, calls, None).by_workers(TERMS)) as Arc<dyn JobType>)
+            Some(Arc::new(TargetType::new(RENDER, calls, None).with_tasks(TERMS)) as Arc<dyn JobType>)
         },
     );
     let file = world.store("application/x-ndjson", jsonl).await;
@@ -411,7 +411,13 @@ async fn owners_take_turns() {
             let owner = Owner(owner.to_owned());
             let message = rowmill_core::model::messages::ChunkMessage { owner, ..message };
             let due_at = rowmill_core::ports::Clock::now(&*world.clock);
-            rowmill_core::model::task::Task { job_type: RENDER.to_owned(), message, due_at, holder: None }
+            rowmill_core::model::task::Task {
+                job_type: RENDER.to_owned(),
+                message,
+                due_at,
+                called: false,
+                holder: None,
+            }
         };
         let first = if owner == "ann" { 0 } else { 50 };
         for tally in first..first + 30 {

@@ -5,6 +5,7 @@ use rowmill_core::model::ids::RunId;
 use rowmill_core::model::job::Job;
 use rowmill_core::model::task::{Task, TaskId, TaskTerms};
 use rowmill_core::ports::{CheckpointMoved, PortError};
+use rowmill_core::progress::tasks::call_again;
 use rowmill_core::progress::update::update_job;
 
 use crate::error::TaskError;
@@ -106,13 +107,17 @@ impl TaskWork {
         self.is_due(&job, id).await
     }
 
-    /// Makes the rest of a task due. If this fails, it is due when its holder would have been given up.
+    /// Makes the rest of a task due. If this fails, it is due when its holder would have been given up. A service is
+    /// called again.
     pub(crate) async fn is_due(&self, job: &Job, id: TaskId) -> Result<(), TaskError> {
         let row = match self.row(job, id).await {
             Err(TaskError::Gone(_)) => return Ok(()),
             row => row?,
         };
-        Ok(self.tasks.put_off(&row, self.clock.now(), None).await?)
+        Ok(match row.called {
+            true => call_again(&*self.tasks, &*self.chunks, &row, self.clock.now()).await?,
+            false => self.tasks.put_off(&row, self.clock.now(), None).await?,
+        })
     }
 }
 

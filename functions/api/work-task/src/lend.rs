@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use rowmill_core::items::input::{InputError, InputItem, read_input};
+use rowmill_core::items::of_task::{fitting, too_large};
 use rowmill_core::items::progress::Progress;
 use rowmill_core::items::run_output;
 use rowmill_core::job_types::target_type::Results;
@@ -16,15 +17,12 @@ use rowmill_core::model::ids::{JobGuid, Owner, RunId};
 use rowmill_core::model::job::Job;
 use rowmill_core::model::messages::ChunkMessage;
 use rowmill_core::model::spec::Spec;
-use rowmill_core::model::task::{Task, TaskId, TaskLook, TaskTerms, place_of};
-use rowmill_core::ports::processor::{Item, ItemError};
-use rowmill_core::ports::{
-    CheckpointMoved, Clock, Entropy, JobStore, Objects, PortError, Queue, RecordObject, Tasks, found,
-};
+use rowmill_core::model::task::{Task, TaskId, TaskTerms, place_of};
+use rowmill_core::ports::processor::Item;
+use rowmill_core::ports::{CheckpointMoved, Clock, Entropy, JobStore, Objects, PortError, Queue, Tasks, found};
 use rowmill_core::progress::commit::committer::ChunkCommitter;
-use rowmill_core::progress::tasks::give_back;
+use rowmill_core::progress::tasks::{TaskLooks, give_back};
 use rowmill_core::progress::update::{stop_attempt, stop_for_input};
-use rowmill_core::text::json_bytes;
 use serde_json::{Map, Value};
 
 use crate::error::TaskError;
@@ -36,10 +34,6 @@ const DUE_READ: usize = 25;
 
 /// Number of due tasks that one request looks at. Of a job that is paused or stopped it gives so many back.
 const LOOKS: usize = 10;
-
-/// Maximum size of the records that are lent together, in bytes of JSON. Lambda takes an answer of 6 MB, in which each
-/// quote takes two bytes.
-const RECORDS_MAX_BYTES: usize = 2_500_000;
 
 /// Number of owners of a type that one request reads.
 const OWNERS_READ: usize = 25;
@@ -83,7 +77,7 @@ impl TaskWork {
     /// # Errors
     /// `NoSuchType`; `Port`.
     pub async fn lend(&self, job_type: &str, worker: &str) -> Result<Option<Lent>, TaskError> {
-        let terms = self.types.terms(job_type)?;
+        let terms = self.types.lent(job_type)?;
         let mut looks = LOOKS;
         for (owner, last) in self.owners(job_type).await? {
             let mut due = self.tasks.due(job_type, &owner, self.clock.now(), DUE_READ).await?;
@@ -199,15 +193,9 @@ impl TaskWork {
         Ok(Some(Lent { id, token, job_type: task.job_type.clone(), params: spec.params, items, terms: *terms }))
     }
 
-    /// True if the task is free. Otherwise does with it what [`TaskLook`] says.
     async fn is_free(&self, task: &Task, job: Option<&Job>, checkpoint: &Checkpoint) -> Result<bool, PortError> {
-        match TaskLook::at(&task.message, job, checkpoint, self.clock.now()) {
-            TaskLook::Free => return Ok(true),
-            TaskLook::Held(until) => self.tasks.put_off(task, until, None).await?,
-            TaskLook::GiveBack => self.give_back(task).await?,
-            TaskLook::Past => self.tasks.remove(task).await?,
-        }
-        Ok(false)
+        let looks = TaskLooks { tasks: &*self.tasks, chunks: &*self.chunks };
+        looks.is_free(task, job, checkpoint, self.clock.now()).await
     }
 
     async fn give_back(&self, task: &Task) -> Result<(), PortError> {
@@ -251,22 +239,6 @@ fn leased_of(items: Vec<InputItem>, leased: &Checkpoint) -> Vec<InputItem> {
 
 fn has_records(items: &[InputItem]) -> bool {
     items.iter().any(|item| item.record.is_ok())
-}
-
-/// Number of the first items whose records fit into an answer together.
-fn fitting(items: &[InputItem]) -> usize {
-    let mut bytes = 0;
-    let within = items.iter().take_while(|item| {
-        bytes += item.record.as_ref().map_or(0, |record| json_bytes(&RecordObject(record)));
-        bytes <= RECORDS_MAX_BYTES
-    });
-    within.count()
-}
-
-fn too_large() -> ItemError {
-    let message =
-        format!("the item does not fit into a task, whose records may have {RECORDS_MAX_BYTES} bytes of JSON");
-    ItemError::permanent("item_too_large", message)
 }
 
 fn item_of(job_guid: JobGuid, item: InputItem) -> Option<Item> {

@@ -14,9 +14,10 @@ use rowmill_core::model::ids::RunId;
 use rowmill_core::model::job::Job;
 use rowmill_core::model::messages::ChunkMessage;
 use rowmill_core::model::tally::{Committed, Counts, Mark};
-use rowmill_core::model::task::TaskId;
+use rowmill_core::model::task::{Task, TaskId};
 use rowmill_core::ports::PortError;
 use rowmill_core::ports::processor::{Item, ItemOutcome};
+use rowmill_core::progress::tasks;
 use rowmill_core::progress::update::stop_after_commit;
 
 use crate::error::TaskError;
@@ -37,17 +38,18 @@ impl TaskWork {
         answer: &[u8],
     ) -> Result<Order, TaskError> {
         let Held { job, checkpoint } = self.held(id, token).await?;
-        let message = match self.row(&job, id).await {
+        let Task { message, called, .. } = match self.row(&job, id).await {
             // It is committed.
             Err(TaskError::Gone(_)) if checkpoint.held_by(token).is_none() => return Ok(Order::Finished),
-            row => row?.message,
+            row => row?,
         };
         match checkpoint.held_by(token) {
             None => {
                 let progress = self.progress(id, &checkpoint).await?;
                 return self.conclude(&job, &message, &checkpoint, &progress).await;
             }
-            Some(note) if note.unconfirmed => return Err(TaskError::NotBegun(id)),
+            // A service that is called begins by that.
+            Some(note) if note.unconfirmed && !called => return Err(TaskError::NotBegun(id)),
             Some(_) => {}
         }
         let spec = self.jobs.spec(id.job).await?;
@@ -159,10 +161,7 @@ impl TaskWork {
             let Progress { counts, run_output, .. } = progress;
             self.commit(job, message, Mark { kind: run_output.mark_kind(counts), run }, *counts).await?;
         }
-        // If the row is gone, a look has given the chunk back.
-        if let Some(task) = self.tasks.task(&job.job_type, &job.owner, id).await? {
-            self.tasks.remove(&task).await?;
-        }
+        tasks::remove(&*self.tasks, job, id).await?;
         Ok(Order::Finished)
     }
 

@@ -29,7 +29,7 @@ pub async fn start() -> Result<(), BoxError> {
     serve::api(&runtime, TaskRoutes { work, allowed }, handler::handle).await
 }
 
-/// The job types whose items workers process.
+/// The job types whose chunks are tasks.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct TaskTypes(BTreeMap<String, TaskTerms>);
 
@@ -38,6 +38,12 @@ impl TaskTypes {
         let names = job_types.names().into_iter();
         let terms = names.filter_map(|name| Some((name.to_owned(), job_types.get(name)?.tasks()?)));
         Self(terms.collect())
+    }
+
+    /// The terms of a type whose tasks workers lease.
+    pub(crate) fn lent(&self, job_type: &str) -> Result<TaskTerms, TaskError> {
+        let terms = self.terms(job_type).ok().filter(|terms| !terms.called);
+        terms.ok_or_else(|| TaskError::NoSuchType(job_type.to_owned()))
     }
 
     pub(crate) fn terms(&self, job_type: &str) -> Result<TaskTerms, TaskError> {

@@ -49,7 +49,8 @@ pub static FUNCTION: Function = Function {
             "PartiQL statements upsert records, many in a request, each with its own condition. The others find \
                   out, once for each dataset, how many partitions it has, and store it.",
         ),
-        Use::of("Tasks", &["dynamodb:UpdateItem"], &[TASKS_TABLE]).why("Offers chunks to workers."),
+        Use::of("Tasks", &["dynamodb:GetItem", "dynamodb:UpdateItem", "dynamodb:DeleteItem"], &[TASKS_TABLE])
+            .why("Offers chunks to workers and calls services with them, which may answer at once."),
         Use::FILES,
         Use::MISSING_OBJECTS,
         Use::RESULTS.why(

@@ -20,7 +20,7 @@ pub enum ChunkEnd {
     Past,
     /// The job [drops](rowmill_core::model::job::Job::drops) the message: a resume has the chunk sent again.
     Dropped,
-    /// Its job type has workers, and the chunk is offered to them.
+    /// Workers or a service process the chunk, and its task says where.
     Offered,
     /// Its job type has lanes, and the message was received beside them. It is sent on one of them.
     Rerouted,
@@ -41,7 +41,7 @@ pub(crate) enum Conclusion {
     Skip,
     /// The checkpoint records what is done, and a message for the next run is sent.
     HandOver,
-    /// A task of the chunk is offered to workers, who may look for it from this time on.
+    /// The chunk is a task from now on, which is looked at from this time on.
     Offer(Timestamp),
     /// A message of the chunk is sent.
     Send(Box<ChunkMessage>, ChunkEnd),

@@ -30,6 +30,7 @@ pub mod run;
 pub mod start;
 pub mod watch;
 
+mod call;
 mod isolate;
 mod plan;
 

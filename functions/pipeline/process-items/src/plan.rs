@@ -9,6 +9,7 @@ use rowmill_core::model::job_type_limits::JobTypeLimits;
 use rowmill_core::model::lanes::is_astray;
 use rowmill_core::model::messages::{ChunkMessage, DeliveryMode};
 use rowmill_core::model::tally::Tally;
+use rowmill_core::model::task::TaskTerms;
 
 use crate::end::{ChunkEnd, Conclusion};
 
@@ -17,8 +18,8 @@ pub(crate) struct Facts<'a> {
     pub message: &'a ChunkMessage,
     pub redelivered: bool,
     pub type_limits: &'a JobTypeLimits,
-    /// True if workers process the items of the job's type.
-    pub has_workers: bool,
+    /// The terms of its tasks, if workers or a service that answers later process the items of the job.
+    pub tasks: Option<TaskTerms>,
     /// `None` if it is gone.
     pub job: Option<Arc<Job>>,
     /// True if this delivery has noted that a chunk of the job begins.
@@ -44,6 +45,8 @@ pub(crate) enum RunMode {
     Isolated,
     /// The next item fails as poison.
     PassOverPoison,
+    /// A service is called with the next items, and answers later.
+    Called(TaskTerms),
 }
 
 /// A step that comes first: then the delivery is planned again, with what the step shows.
@@ -83,17 +86,13 @@ impl Facts<'_> {
         if is_astray(self.type_limits, &job.job_type, message) {
             return Ok(Plan::Conclude(Conclusion::Send(Box::new(rerouted(message, job)), ChunkEnd::Rerouted)));
         }
-        if self.has_workers {
-            return match &self.checkpoint {
-                None if may_have_run => Err(Step::ReadCheckpoint),
-                checkpoint => Ok(self.offer(checkpoint.as_ref(), now)),
-            };
-        }
-        if job.first_chunk_at.is_none() && !self.has_begun {
+        // Workers begin with their first beat.
+        if job.first_chunk_at.is_none() && !self.has_begun && self.tasks.is_none_or(|terms| terms.called) {
             return Err(Step::Begin);
         }
         match &self.checkpoint {
             None if may_have_run => Err(Step::ReadCheckpoint),
+            checkpoint if let Some(terms) = self.tasks => Ok(self.task(checkpoint.as_ref(), terms, now)),
             Some(checkpoint) if mode == DeliveryMode::Isolated => Ok(self.isolate(checkpoint, now)),
             // Its items never run beside other chunks.
             Some(checkpoint) if checkpoint.isolated => {
@@ -103,15 +102,17 @@ impl Facts<'_> {
         }
     }
 
-    /// The chunk is offered to workers, unless all of its items are done, or the next one has killed too many of them.
-    fn offer(&self, checkpoint: Option<&Checkpoint>, now: Timestamp) -> Plan {
-        let held_until = checkpoint.and_then(Checkpoint::held_until).filter(|until| *until > now);
+    /// The chunk is offered to workers, or its service is called, unless somebody holds it, all of its items are done, or
+    /// the next one has killed too many holders.
+    fn task(&self, checkpoint: Option<&Checkpoint>, terms: TaskTerms, now: Timestamp) -> Plan {
+        if let Some(until) = checkpoint.and_then(Checkpoint::held_until).filter(|until| *until > now) {
+            return Plan::Conclude(Conclusion::Offer(until));
+        }
         match checkpoint {
-            Some(checkpoint) if held_until.is_none() && checkpoint.done >= self.message.chunk.items => {
-                Plan::Run(RunMode::Plain)
-            }
-            Some(checkpoint) if held_until.is_none() && checkpoint.has_poison() => Plan::Run(RunMode::PassOverPoison),
-            _ => Plan::Conclude(Conclusion::Offer(held_until.unwrap_or(now))),
+            Some(checkpoint) if checkpoint.done >= self.message.chunk.items => Plan::Run(RunMode::Plain),
+            Some(checkpoint) if checkpoint.has_poison() => Plan::Run(RunMode::PassOverPoison),
+            _ if terms.called => Plan::Run(RunMode::Called(terms)),
+            _ => Plan::Conclude(Conclusion::Offer(now)),
         }
     }
 

@@ -10,6 +10,7 @@ use rowmill_core::model::job::{Job, Stop};
 use rowmill_core::model::job_type_limits::JobTypeLimits;
 use rowmill_core::model::messages::{ChunkMessage, DeliveryMode};
 use rowmill_core::model::tally::{Mark, MarkKind, Tally};
+use rowmill_core::model::task::TaskTerms;
 
 use crate::end::{ChunkEnd, Conclusion};
 use crate::plan::{Facts, Plan, RunMode, Step};
@@ -25,7 +26,7 @@ struct Case {
     has_begun: bool,
     tally: Option<Tally>,
     checkpoint: Option<Checkpoint>,
-    has_workers: bool,
+    tasks: Option<TaskTerms>,
     limits: &'static str,
 }
 
@@ -34,8 +35,8 @@ impl Case {
         let job = Job { deadline_at: at(1000), first_chunk_at: Some(EPOCH), ..fixtures::job_in(Status::Running) };
         let message = fixtures::chunk_message(0, 1);
         let (redelivered, has_begun) = (false, false);
-        let (tally, checkpoint, has_workers) = (None, None, false);
-        Self { redelivered, message, job: Some(job), has_begun, tally, checkpoint, has_workers, limits: "{}" }
+        let (tally, checkpoint, tasks) = (None, None, None);
+        Self { redelivered, message, job: Some(job), has_begun, tally, checkpoint, tasks, limits: "{}" }
     }
 
     /// A message of this mode, with all that a delivery of it reads.
@@ -55,7 +56,7 @@ impl Case {
             message: &self.message,
             redelivered: self.redelivered,
             type_limits: &type_limits,
-            has_workers: self.has_workers,
+            tasks: self.tasks,
             job: self.job.clone().map(Arc::new),
             has_begun: self.has_begun,
             tally: self.tally.clone(),
@@ -198,9 +199,23 @@ fn an_expired_note_is_a_death_of_its_items() {
     assert_eq!(case(noted(100, 0, 16), false), run(RunMode::Isolated), "this is one");
 }
 
+const TERMS: TaskTerms = TaskTerms { beat: Duration::from_secs(60), items: 1, called: false };
+
+#[test]
+fn a_service_is_called_with_a_chunk_that_nobody_holds() {
+    let terms = TaskTerms { called: true, ..TERMS };
+    let case = |checkpoint| Case { checkpoint, tasks: Some(terms), ..Case::of(DeliveryMode::Recovered) };
+    let first = Case { tasks: Some(terms), ..Case::new() };
+    assert_eq!(first.plan(), run(RunMode::Called(terms)));
+    assert_eq!(first.job(|job| Job { first_chunk_at: None, ..job }).plan(), Err(Step::Begin));
+    assert_eq!(case(noted(200, 0, 1)).plan(), conclude(Conclusion::Offer(at(205))), "it has the items");
+    assert_eq!(case(noted(90, 1, 1)).plan(), run(RunMode::Called(terms)), "it has died");
+    assert_eq!(case(noted(90, 2, 1)).plan(), run(RunMode::PassOverPoison));
+}
+
 #[test]
 fn a_chunk_of_a_type_with_workers_is_offered_and_not_run() {
-    let of_workers = |case: Case| Case { has_workers: true, ..case };
+    let of_workers = |case: Case| Case { tasks: Some(TERMS), ..case };
     let offer = |due_at| conclude(Conclusion::Offer(at(due_at)));
     let first = of_workers(Case::new()).job(|job| Job { first_chunk_at: None, ..job });
     assert_eq!(first.plan(), offer(100), "nothing is read, and no chunk has begun");

@@ -13,12 +13,13 @@ use rowmill_core::items::progress::Progress;
 use rowmill_core::items::run_output;
 use rowmill_core::model::checkpoint::Checkpoint;
 use rowmill_core::model::job::{Job, Stop};
-use rowmill_core::model::messages::{ChunkMessage, DeliveryMode};
+use rowmill_core::model::messages::ChunkMessage;
 use rowmill_core::model::tally::Committed;
-use rowmill_core::model::task::Task;
+use rowmill_core::model::task::TaskTerms;
 use rowmill_core::ports::processor::ItemError;
 use rowmill_core::ports::{PortError, found};
 use rowmill_core::progress::commit::committer::ChunkCommitter;
+use rowmill_core::progress::tasks::LOOK_AT_CALLED;
 use rowmill_core::progress::update::{stop_after_commit, stop_attempt, stop_for_input, stop_overdue};
 
 use crate::end::{ChunkEnd, Conclusion, RunError};
@@ -78,13 +79,13 @@ impl ChunkProcessor {
             redelivered: delivery.redelivered,
             type_limits: &self.runs.type_limits,
             job: found(delivery.watch.job(job_guid).await)?,
-            has_workers: false,
+            tasks: None,
             has_begun: false,
             tally: None,
             checkpoint: None,
         };
         if let Some(job) = facts.job.as_ref().filter(|job| !job.is_past(address.attempt)) {
-            facts.has_workers = self.has_workers(job).await?;
+            facts.tasks = self.tasks(job).await?;
         }
         loop {
             let now = self.ports.clock.now();
@@ -105,7 +106,8 @@ impl ChunkProcessor {
                 }
                 Step::Begin => {
                     // The spec is read meanwhile; if that fails, the run finds out.
-                    let begin = delivery.watch.begin(job_guid, address.attempt);
+                    let look = facts.tasks.filter(|terms| terms.called).map(|_| LOOK_AT_CALLED);
+                    let begin = delivery.watch.begin(job_guid, address.attempt, look);
                     let (job, _) = join(begin, self.runs.prepared.get(job_guid)).await;
                     (facts.job, facts.has_begun) = (Some(job?), true);
                 }
@@ -113,11 +115,14 @@ impl ChunkProcessor {
         }
     }
 
-    /// True if workers process the items of this job. A dry run has no effects, so it needs none.
-    async fn has_workers(&self, job: &Job) -> Result<bool, PortError> {
+    /// The terms of the tasks of this job, if its chunks are tasks. A dry run has no effects, so it has none.
+    async fn tasks(&self, job: &Job) -> Result<Option<TaskTerms>, PortError> {
         match self.runs.prepared.job_types.get(&job.job_type).and_then(|job_type| job_type.tasks()) {
-            Some(_) => Ok(!self.runs.prepared.get(job.job_guid).await?.spec.is_dry_run()),
-            None => Ok(false),
+            Some(terms) => {
+                let is_dry_run = self.runs.prepared.get(job.job_guid).await?.spec.is_dry_run();
+                Ok(Some(terms).filter(|_| !is_dry_run))
+            }
+            None => Ok(None),
         }
     }
 
@@ -140,7 +145,7 @@ impl ChunkProcessor {
 
     async fn run(&self, chunk: &mut OpenChunk<'_>, mode: RunMode) -> Result<Conclusion, RunError> {
         // Before anything that may kill the process: from now on a dead letter gives the chunk up.
-        if mode != RunMode::Plain
+        if matches!(mode, RunMode::Isolated | RunMode::PassOverPoison)
             && chunk.checkpoint.begun != Some(chunk.delivery.message.pauses)
             && let Some(left) = chunk.note(None).await?
         {
@@ -154,6 +159,7 @@ impl ChunkProcessor {
             RunMode::Plain => {}
             RunMode::Isolated => return isolate::run(chunk, &run).await,
             RunMode::PassOverPoison => return Ok(isolate::pass_over_poison(chunk, &self.runs.limits)),
+            RunMode::Called(terms) => return self.call(chunk, &run, &terms).await,
         }
         match run.run(&mut chunk.items, &mut chunk.progress).await {
             Ok(Conclusion::HandOver) if !chunk.has_progress() => {
@@ -219,12 +225,7 @@ impl ChunkProcessor {
                 Ok(ChunkEnd::Continued)
             }
             Conclusion::Offer(due_at) => {
-                let message = chunk.delivery.message;
-                // It comes back with what workers have done of it.
-                let message = ChunkMessage { delivery_mode: DeliveryMode::Recovered, ..message.clone() };
-                let job = chunk.delivery.watch.job(message.job_guid).await?;
-                let task = Task { job_type: job.job_type.clone(), message, due_at, holder: None };
-                self.ports.tasks.offer(&task, self.ports.clock.now()).await?;
+                self.offer(chunk.delivery, due_at).await?;
                 Ok(ChunkEnd::Offered)
             }
             Conclusion::Send(message, end) => {

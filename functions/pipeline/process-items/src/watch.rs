@@ -42,8 +42,8 @@ impl JobWatch {
     }
 
     /// Notes that a chunk of this attempt begins, unless an earlier one has. Returns the job after that. One write
-    /// serves all chunks of the batch.
-    pub async fn begin(&self, job_guid: JobGuid, attempt: u32) -> Result<Arc<Job>, PortError> {
+    /// serves all chunks of the batch. The sweep looks at the job within `look` from then on.
+    pub async fn begin(&self, job_guid: JobGuid, attempt: u32, look: Option<Duration>) -> Result<Arc<Job>, PortError> {
         let mut seen = self.seen.lock().await;
         let at = self.clock.now();
         let job = match seen.get(&job_guid) {
@@ -51,7 +51,13 @@ impl JobWatch {
             Some((job, _)) if job.attempt == attempt => Arc::clone(job),
             _ => Arc::new(self.jobs.job(job_guid).await?),
         };
-        let begin = |job: &Job| job.begin(at).filter(|job| job.attempt == attempt);
+        let begin = |job: &Job| {
+            let begun = job.begin(at).filter(|job| job.attempt == attempt)?;
+            Some(match look {
+                Some(look) if job.first_chunk_at.is_none() => begun.due_by(at + look),
+                _ => begun,
+            })
+        };
         let job = Arc::new(update_job(&*self.jobs, &job, begin).await?.job());
         seen.insert(job_guid, (Arc::clone(&job), at));
         Ok(job)

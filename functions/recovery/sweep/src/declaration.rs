@@ -25,8 +25,11 @@ pub static FUNCTION: Function = Function {
                 "The slots of paused jobs and of those that nobody took up before their deadline, and the breakers \
                   of the job types.",
             ),
-        Use::of("Tasks", &["dynamodb:Query", "dynamodb:DeleteItem"], &[TASKS_TABLE])
-            .why("What workers have done of a stopped job counts, whether they ask again or not.")
+        Use::of("Tasks", &["dynamodb:Query", "dynamodb:UpdateItem", "dynamodb:DeleteItem"], &[TASKS_TABLE])
+            .why(
+                "What workers have done of a stopped job counts, whether they ask again or not. A service that died is \
+                 called again.",
+            )
             .unseen(&[("dynamodb:DeleteItem", "TasksTable", "removing a task whose worker never asks again")]),
         Use::of("ChunkIndexes", &["s3:GetObject"], &[BUCKET]).parts(&["/results/*"]),
         Use::send(&[

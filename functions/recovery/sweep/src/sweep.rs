@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
+use rowmill_core::model::checkpoint::Checkpoint;
 use rowmill_core::model::job::states::Status;
 use rowmill_core::model::job::{Job, Stop};
 use rowmill_core::model::messages::{ChunkMessage, SplitMessage};
@@ -18,7 +19,7 @@ use rowmill_core::progress::JobSteps;
 use rowmill_core::progress::breaker::{BreakerSteps, Looked, accounted};
 use rowmill_core::progress::commit::resend::ChunkResender;
 use rowmill_core::progress::counters::Counters;
-use rowmill_core::progress::tasks::give_back;
+use rowmill_core::progress::tasks::{LOOK_AT_CALLED, TaskLooks, call_again, give_back};
 use rowmill_core::progress::update::{stop_overdue, take_lease, update_job};
 use rowmill_core::sending::priority_router::PriorityRouter;
 
@@ -31,8 +32,8 @@ const QUEUED_LOOKS: u32 = 2;
 /// Time after which a job that waits for slots is tried again. It doubles with each try.
 const SLOT_WAIT: Duration = Duration::from_secs(45);
 
-/// Maximum number of tasks of a stopped job that one sweep gives back.
-const TASKS_GIVEN_BACK_MAX: usize = 500;
+/// Maximum number of tasks of a job that one look reads.
+const TASKS_OF_LOOK_MAX: usize = 500;
 
 /// Maximum number of tallies of a stopped job one sweep closes, so that other jobs get their turn.
 pub(crate) const TALLIES_CLOSED_MAX: usize = 2_000;
@@ -162,10 +163,16 @@ impl Sweeper {
         if job.resend_from.is_some() {
             return self.look_at_resumed(&job, swept).await;
         }
+        let called = self.look_at_called(&job, swept).await?;
+        let by_then = |at: Timestamp| called.map_or(at, |again| at.min(again));
         let sign_of_life = counters.last_moved().map_or(job.moved_at, |at| at.max(job.moved_at));
-        let silent_until = sign_of_life + self.limits.recovery.stale;
+        let stale = self.limits.recovery.stale;
+        // A service may be silent for days, and its job is looked at often: it is recovered after longer and longer.
+        let doubled = if called.is_some() { 2_u32.saturating_pow(job.recoveries) } else { 1 };
+        let silent_until = sign_of_life.checked_add(stale.saturating_mul(doubled)).unwrap_or(Timestamp::MAX);
         if now < silent_until {
-            return Ok((silent_until, 0));
+            let recoveries = if now < sign_of_life + stale { 0 } else { job.recoveries };
+            return Ok((by_then(silent_until), recoveries));
         }
         // Chunks of this job may wait in a queue behind others.
         if job.recoveries < QUEUED_LOOKS
@@ -177,7 +184,8 @@ impl Sweeper {
         swept.recovered += 1;
         tracing::warn!(job.id = %job.job_guid, job.attempt, job.recoveries, "job recovered");
         self.recover(&job, &counters, swept).await?;
-        Ok(self.later(&job, now))
+        let (at, recoveries) = self.later(&job, now);
+        Ok((by_then(at), recoveries))
     }
 
     /// Ends a job, unless another write was first. Returns whether it has ended.
@@ -310,7 +318,7 @@ impl Sweeper {
         swept: &mut Swept,
     ) -> Result<(Timestamp, u32), PortError> {
         let now = self.clock.now();
-        let tasks = self.tasks.of_job(&job.job_type, &job.owner, job.job_guid, TASKS_GIVEN_BACK_MAX).await?;
+        let tasks = self.tasks.of_job(&job.job_type, &job.owner, job.job_guid, TASKS_OF_LOOK_MAX).await?;
         if !tasks.is_empty() {
             return Ok((self.give_back_tasks(&tasks, swept).await?, job.recoveries));
         }
@@ -326,6 +334,27 @@ impl Sweeper {
             return Ok((now, job.recoveries));
         }
         Ok(self.later(job, now))
+    }
+
+    /// Has the services of a job called again that have died or have not got their tasks. Returns when to look again, if
+    /// it has any: nobody else looks at them.
+    async fn look_at_called(&self, job: &Job, swept: &mut Swept) -> Result<Option<Timestamp>, PortError> {
+        if job.split.tallies == 0 {
+            return Ok(None);
+        }
+        let tasks = self.tasks.of_job(&job.job_type, &job.owner, job.job_guid, TASKS_OF_LOOK_MAX).await?;
+        let now = self.clock.now();
+        let looks = TaskLooks { tasks: &*self.tasks, chunks: &*self.chunks };
+        for task in tasks.iter().filter(|task| task.called && task.due_at <= now) {
+            let TaskId { job: job_guid, chunk } = task.id();
+            let checkpoint = self.jobs.checkpoint(job_guid, chunk).await?;
+            let checkpoint = checkpoint.unwrap_or_else(|| Checkpoint::blank(chunk, now));
+            if looks.is_free(task, Some(job), &checkpoint, now).await? {
+                call_again(&*self.tasks, &*self.chunks, task, now).await?;
+                swept.messages += 1;
+            }
+        }
+        Ok(tasks.iter().any(|task| task.called).then(|| now + LOOK_AT_CALLED))
     }
 
     /// Gives the tasks of a stopped job back: `process-items` commits what workers have reported, and skips the rest. A

@@ -10,9 +10,11 @@
 //! | `invoke` | ARN of a Lambda function | | |
 //! | `webhook` | URL of a web service | | |
 //! | `workers` | workers outside of the stack lease the items, see `docs/workers.md`; exactly one of `invoke`, `webhook` and `workers` is required. `{}`, or with `beatSeconds` (10–3600): longest time between two beats of a worker; and `items` (1–1000): maximum number of items of a task | | `{"beatSeconds": 60, "items": 1}` |
+//! | `async` | whether the function or web service may answer later, see `docs/workers.md` | | false |
+//! | `beatSeconds` | with `async`: longest time between two beats | 10–3600 | 60 |
 //! | `input` | `file`: the items are rows of a file, or of the request. `none`: jobs have no input, and the target is called once, with one empty item | | `file` |
-//! | `batchItems` | maximum number of items in a call | 1–1000 | 100 |
-//! | `concurrency` | maximum concurrent calls for one chunk | 1–16 | 1 |
+//! | `batchItems` | maximum number of items in a call | 1–1000 | 100; 1 with `async` |
+//! | `concurrency` | maximum concurrent calls for one chunk; not with `async` | 1–16 | 1 |
 //! | `timeoutSeconds` | timeout of a call | 1–60 | 30 for a function, 10 for a webhook |
 //! | `outputs` | whether items have outputs | | false |
 //! | `hostConcurrency` | maximum concurrent calls from one process to the webhook's host; if several types share a host, the lowest value applies | 1–16 | 10 |
@@ -40,7 +42,7 @@ use crate::webhook::{Endpoint, UrlRefused};
 
 const REDIRECT_HOSTS_MAX: usize = 16;
 
-/// A worker that died is given up after at most twice the time between two beats. Clocks differ by seconds, so it is not
+/// A holder that died is given up after at most twice the time between two beats. Clocks differ by seconds, so it is not
 /// shorter; a pause or a stop reaches a worker by its beat, so it is not longer.
 const BEAT_SECONDS: RangeInclusive<u64> = 10..=3600;
 
@@ -54,6 +56,8 @@ pub struct TargetConfig {
     /// Where the items come from.
     pub input: InputKind,
     pub timeout: Duration,
+    /// The terms of its tasks, if it has workers, or answers later.
+    pub tasks: Option<TaskTerms>,
     pub kind: TargetKind,
 }
 
@@ -63,7 +67,7 @@ pub enum TargetKind {
     /// The Lambda function with this ARN.
     Function(String),
     /// No target: workers outside of the stack lease the items.
-    Workers(TaskTerms),
+    Workers,
     Webhook {
         endpoint: Endpoint,
         /// Maximum concurrent calls from one process to its host.
@@ -110,6 +114,10 @@ pub enum Problem {
     /// A field does not apply to a function.
     #[error("has `{0}`, which is only valid with `webhook`")]
     WebhookOnly(&'static str),
+    #[error("has `beatSeconds`, which is only valid with `\"async\": true`")]
+    BeatsOfSync,
+    #[error("has `concurrency`, which is not valid with `async`: each chunk is one call")]
+    ConcurrencyOfAsync,
     /// A field does not apply to workers, which nobody calls.
     #[error("has `{0}`, which is not valid with `workers`: Rowmill does not call them")]
     NotForWorkers(&'static str),
@@ -120,6 +128,8 @@ pub enum Problem {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct Fields {
     workers: Option<WorkerFields>,
+    r#async: Option<bool>,
+    beat_seconds: Option<u64>,
     invoke: Option<String>,
     webhook: Option<String>,
     input: Option<Input>,
@@ -185,8 +195,15 @@ fn config(name: String, fields: serde_json::Value) -> Result<TargetConfig, Probl
         _ => Err(Problem::OutOfBounds { field, min: *bounds.start(), max: *bounds.end() }),
     };
     let count = |field, value, default, max| number(field, value, default, 1..=max).map(|count| count as usize);
+    let is_async = fields.r#async == Some(true);
+    if fields.beat_seconds.is_some() && !is_async && fields.workers.is_none() {
+        return Err(Problem::BeatsOfSync);
+    }
+    if fields.concurrency.is_some() && is_async {
+        return Err(Problem::ConcurrencyOfAsync);
+    }
     let calls = TargetCalls {
-        batch_items: count("batchItems", fields.batch_items, 100, 1000)?,
+        batch_items: count("batchItems", fields.batch_items, if is_async { 1 } else { 100 }, 1000)?,
         concurrency: count("concurrency", fields.concurrency, 1, CALLS_MAX as u64)?,
         outputs: fields.outputs.unwrap_or(false),
     };
@@ -202,6 +219,12 @@ fn config(name: String, fields: serde_json::Value) -> Result<TargetConfig, Probl
         ("redirectHosts", fields.redirect_hosts.is_some()),
     ];
     let misplaced = webhook_only.into_iter().find(|(_, is_there)| *is_there).map(|(field, _)| field);
+    let mut tasks = None;
+    if is_async {
+        let beat = number("beatSeconds", fields.beat_seconds, 60, BEAT_SECONDS)?;
+        let items = calls.batch_items as u32;
+        tasks = Some(TaskTerms { beat: Duration::from_secs(beat), items, called: true });
+    }
     let kind = match (fields.invoke, fields.webhook, fields.workers) {
         (None, None, None) => return Err(Problem::NoTarget),
         (Some(arn), None, None) => match misplaced {
@@ -215,6 +238,8 @@ fn config(name: String, fields: serde_json::Value) -> Result<TargetConfig, Probl
         },
         (None, None, Some(workers)) => {
             let calls = [
+                ("async", fields.r#async.is_some()),
+                ("beatSeconds", fields.beat_seconds.is_some()),
                 ("batchItems", fields.batch_items.is_some()),
                 ("concurrency", fields.concurrency.is_some()),
                 ("timeoutSeconds", fields.timeout_seconds.is_some()),
@@ -225,11 +250,12 @@ fn config(name: String, fields: serde_json::Value) -> Result<TargetConfig, Probl
             }
             let beat = number("workers.beatSeconds", workers.beat_seconds, 60, BEAT_SECONDS)?;
             let items = number("workers.items", workers.items, 1, 1..=1000)?;
-            TargetKind::Workers(TaskTerms { beat: Duration::from_secs(beat), items: items as u32 })
+            tasks = Some(TaskTerms { beat: Duration::from_secs(beat), items: items as u32, called: false });
+            TargetKind::Workers
         }
         _ => return Err(Problem::TwoTargets),
     };
-    Ok(TargetConfig { name, calls, input, timeout: Duration::from_secs(seconds), kind })
+    Ok(TargetConfig { name, calls, input, timeout: Duration::from_secs(seconds), tasks, kind })
 }
 
 fn endpoint(url: &str, allow_private: bool, redirect_hosts: Vec<String>) -> Result<Endpoint, Problem> {

@@ -120,7 +120,7 @@ impl Target for GatedTarget {
             let (error, wait) = match self.gate.permit().await {
                 Err(Blocked::Shut) => {
                     let detail = "several calls in a row had no answer, so no call is sent for a while";
-                    return Err(TargetError::no_answer(detail));
+                    return Err(TargetError::not_called(detail));
                 }
                 Err(Blocked::RetryAfter(wait)) => {
                     (TargetError::busy("it asked to be called again later", Some(wait)), Some(wait))

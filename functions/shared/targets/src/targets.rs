@@ -86,7 +86,7 @@ impl Targets {
                     Arc::new(WebhookTarget::new(Arc::clone(client), endpoint.clone(), keys, config.timeout))
                 }
                 (TargetKind::Webhook { .. }, None) => return None,
-                (TargetKind::Workers(_), _) => return Some(job_type(config, None)),
+                (TargetKind::Workers, _) => return Some(job_type(config, None)),
             };
             let gate = gates.get(&gate_name(config)).map(Arc::clone)?;
             Some(job_type(config, Some(Arc::new(GatedTarget::new(gate, target)))))
@@ -102,7 +102,7 @@ impl Targets {
             let own = match config.kind {
                 TargetKind::Function(_) => FUNCTION_CONCURRENCY,
                 TargetKind::Webhook { host_concurrency, .. } => host_concurrency,
-                TargetKind::Workers(_) => continue,
+                TargetKind::Workers => continue,
             };
             concurrency.entry(gate_name(config)).and_modify(|lowest| *lowest = own.min(*lowest)).or_insert(own);
         }
@@ -116,15 +116,15 @@ fn gate_name(config: &TargetConfig) -> String {
     match &config.kind {
         TargetKind::Function(arn) => arn.clone(),
         TargetKind::Webhook { endpoint, .. } => endpoint.host(),
-        TargetKind::Workers(_) => String::new(),
+        TargetKind::Workers => String::new(),
     }
 }
 
 fn job_type(config: &TargetConfig, target: Option<Arc<dyn Target>>) -> Arc<dyn JobType> {
     let job_type = TargetType::new(&config.name, config.calls, target).with_input(config.input);
-    match config.kind {
-        TargetKind::Workers(terms) => Arc::new(job_type.by_workers(terms)),
-        TargetKind::Function(_) | TargetKind::Webhook { .. } => Arc::new(job_type),
+    match config.tasks {
+        Some(terms) => Arc::new(job_type.with_tasks(terms)),
+        None => Arc::new(job_type),
     }
 }
 

@@ -76,7 +76,7 @@ impl LambdaTarget {
             }
             _ => {
                 let cause = DisplayErrorContext(&error).to_string();
-                TargetError::unreachable("the function cannot be invoked", cause)
+                TargetError::unreachable("the function cannot be invoked", true, cause)
             }
         }
     }

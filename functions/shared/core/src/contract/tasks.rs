@@ -29,7 +29,7 @@ pub async fn tasks<S: Tasks>(make: impl AsyncFn() -> S) {
 fn task(tally: u32, owner: &str, second: i64) -> Task {
     let message = fixtures::chunk_message(tally, 0);
     let message = ChunkMessage { owner: Owner(owner.to_owned()), ..message };
-    Task { job_type: "render".to_owned(), message, due_at: at(second), holder: None }
+    Task { job_type: "render".to_owned(), message, due_at: at(second), called: false, holder: None }
 }
 
 fn paused(task: &Task) -> Task {
@@ -47,6 +47,9 @@ async fn an_offered_task_reads_back(tasks: &impl Tasks) {
     tasks.offer(&offered, at(1)).await.unwrap();
     assert_eq!(read(tasks, &offered).await, Some(offered.clone()));
     assert!(tasks.are_there("render", &offered.message.owner).await.unwrap());
+    let called = Task { called: true, ..task(1, "ann", 1) };
+    tasks.offer(&called, at(1)).await.unwrap();
+    assert_eq!(read(tasks, &called).await, Some(called));
     let other = Task { job_type: "mail".to_owned(), ..offered };
     assert_eq!(read(tasks, &other).await, None, "of another type");
     assert!(!tasks.are_there("mail", &other.message.owner).await.unwrap());

@@ -96,17 +96,17 @@ impl JobTypeLimits {
         }
     }
 
-    /// Checks that none of these job types, whose items workers process, has lanes.
+    /// Checks that none of these job types, whose chunks are tasks, has lanes.
     ///
     /// # Errors
     /// [`JobTypesError::JobType`].
-    pub fn check_lanes<'n>(&self, mut by_workers: impl Iterator<Item = &'n str>) -> Result<(), JobTypesError> {
-        match by_workers.find(|name| self.of(name).concurrency.is_some()) {
+    pub fn check_lanes<'n>(&self, mut with_tasks: impl Iterator<Item = &'n str>) -> Result<(), JobTypesError> {
+        match with_tasks.find(|name| self.of(name).concurrency.is_some()) {
             None => Ok(()),
             Some(name) => Err(error(
                 name,
-                "has a `concurrency`, and its items are processed by workers, which no lane bounds: leave it out, and run \
-                 as many workers as may work at once"
+                "has a `concurrency`, and its items are processed by workers or a service that answers later, which no \
+                 lane bounds: leave it out, and run as many workers as may work at once"
                     .to_owned(),
             )),
         }

@@ -1,6 +1,6 @@
-//! Tasks: chunks that workers outside of the stack process.
+//! Tasks: chunks that workers outside of the stack process, or services that answer later.
 //!
-//! The row of a task says that its chunk waits for a worker, or when to look again at the one that has it. It holds the
+//! The row of a task says that its chunk waits for a holder, or when to look again at the one that has it. It holds the
 //! message of the chunk, which is no longer in a queue. Everything else is in the chunk's
 //! [checkpoint](crate::model::checkpoint): who holds the chunk and until when, which items are done, and which items
 //! their holders died on. So a lease, a beat and a report are moves of one row.
@@ -19,13 +19,15 @@ use crate::model::messages::ChunkMessage;
 use crate::model::sha256::sha256_hex;
 use crate::model::tally::ChunkAddress;
 
-/// How workers process the tasks of a job type.
+/// How workers or a service process the tasks of a job type.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct TaskTerms {
-    /// Longest time between two beats of a worker.
+    /// Longest time between two beats of a holder.
     pub beat: Duration,
     /// Maximum number of items of a task.
     pub items: u32,
+    /// True if the target of the type is called with each task, and answers later. If not, workers lease them.
+    pub called: bool,
 }
 
 /// Time after a lease by which the first beat must come. Until then the worker has not begun.
@@ -98,6 +100,9 @@ pub struct Task {
     pub message: ChunkMessage,
     /// When it may be leased, or its holder is looked at.
     pub due_at: Timestamp,
+    /// True if its holder is a service, which is called: nobody leases it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub called: bool,
     /// The name of the worker that leased it last.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub holder: Option<String>,
@@ -194,7 +199,7 @@ mod tests {
         RunId::from_bytes([byte; RunId::BYTES])
     }
 
-    const TERMS: TaskTerms = TaskTerms { beat: Duration::from_secs(60), items: 20 };
+    const TERMS: TaskTerms = TaskTerms { beat: Duration::from_secs(60), items: 20, called: false };
 
     #[test]
     fn a_task_has_one_name() {

@@ -10,6 +10,7 @@ use futures::stream::{self, StreamExt};
 
 pub use super::item::{Item, ItemError, ItemOutcome};
 use super::item_watch::AtItem;
+use super::target::TargetTask;
 use crate::model::spec::{OutputFile, Spec};
 use crate::model::task::TaskTerms;
 
@@ -36,7 +37,8 @@ pub trait JobType: Send + Sync {
         InputKind::File
     }
 
-    /// How workers outside of the stack process its items, if they do. Default: they do not.
+    /// How workers outside of the stack process its items, or a service that answers later, if they do. Default: they do
+    /// not.
     fn tasks(&self) -> Option<TaskTerms> {
         None
     }
@@ -105,6 +107,11 @@ pub trait ItemProcessor: Send + Sync {
         Ok(ItemOutcome::Succeeded)
     }
 
+    /// Hands the items of a task over to a service that may answer later. Default: they are processed at once.
+    async fn hand_over(&self, items: &[Item], _task: TargetTask) -> HandedOver {
+        HandedOver::Answered(self.process_batch(items).await)
+    }
+
     /// The result file that collects the outputs of the items, if there is one. Called once, when the job is created.
     fn output(&self) -> Option<OutputFile> {
         None
@@ -147,6 +154,17 @@ pub trait ItemProcessor: Send + Sync {
         let runs: Vec<_> = items.iter().map(|item| AtItem::new(item, self.process(item))).collect();
         stream::iter(runs).buffered(self.concurrency().max(1)).collect().await
     }
+}
+
+/// What became of items that were handed over.
+#[derive(Clone, PartialEq, Debug)]
+pub enum HandedOver {
+    /// The service has them, and answers later.
+    Accepted,
+    /// It may have them: there was no answer.
+    Unknown(ItemError),
+    /// It does not have them: one result for each item, in the order of the items.
+    Answered(Vec<Result<ItemOutcome, ItemError>>),
 }
 
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]

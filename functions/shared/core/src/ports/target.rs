@@ -6,7 +6,8 @@ use serde::ser::{Serialize, Serializer};
 use serde_json::{Map, Value};
 
 use super::BoxError;
-use crate::model::ids::JobGuid;
+use crate::model::ids::{JobGuid, RunId};
+use crate::model::task::{TaskId, TaskTerms};
 use crate::ports::processor::Item;
 use crate::text::Record;
 
@@ -38,7 +39,45 @@ pub struct TargetRequest<'a> {
     /// The job's params, as the client sent them.
     pub params: &'a Map<String, Value>,
     pub items: Vec<TargetItem<'a>>,
+    /// If the target may answer later: the task by which it does.
+    #[serde(flatten, skip_serializing_if = "Option::is_none")]
+    pub task: Option<TargetTask>,
 }
+
+/// The fields of a task that a service gets with its items: those of a lease, and where to beat and to report.
+#[derive(Clone, Debug, serde::Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct TargetTask {
+    pub task_id: String,
+    pub token: RunId,
+    pub beat_seconds: u64,
+    pub stop_after_seconds: u64,
+    pub links: TaskLinks,
+}
+
+/// Paths of the API.
+#[derive(Clone, Debug, serde::Serialize)]
+pub struct TaskLinks {
+    pub beat: String,
+    pub finish: String,
+    pub release: String,
+}
+
+impl TargetTask {
+    pub fn of(id: TaskId, token: RunId, terms: &TaskTerms) -> Self {
+        let link = |end| format!("/api/tasks/{id}/{end}");
+        Self {
+            task_id: id.to_string(),
+            token,
+            beat_seconds: terms.beat.as_secs(),
+            stop_after_seconds: terms.patience().as_secs(),
+            links: TaskLinks { beat: link("beat"), finish: link("finish"), release: link("release") },
+        }
+    }
+}
+
+/// The answer of a target that answers later. A web service may also answer `202`, with any body.
+pub const ACCEPTED: &[u8] = br#"{"accepted":true}"#;
 
 #[derive(Clone, serde::Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -78,6 +117,8 @@ pub enum TargetError {
     #[error("the target does not answer: {detail}")]
     Unreachable {
         detail: Cow<'static, str>,
+        /// False if the target has certainly not got the call.
+        may_have_it: bool,
         #[source]
         source: Option<BoxError>,
     },
@@ -102,14 +143,19 @@ pub enum TargetError {
 }
 
 impl TargetError {
-    /// [`Unreachable`](Self::Unreachable) without an underlying error.
+    /// [`Unreachable`](Self::Unreachable), after a call that may have arrived.
     pub fn no_answer(detail: impl Into<Cow<'static, str>>) -> Self {
-        Self::Unreachable { detail: detail.into(), source: None }
+        Self::Unreachable { detail: detail.into(), may_have_it: true, source: None }
+    }
+
+    /// [`Unreachable`](Self::Unreachable) without a call.
+    pub fn not_called(detail: impl Into<Cow<'static, str>>) -> Self {
+        Self::Unreachable { detail: detail.into(), may_have_it: false, source: None }
     }
 
     /// [`Unreachable`](Self::Unreachable) with its underlying error.
-    pub fn unreachable(detail: impl Into<Cow<'static, str>>, source: impl Into<BoxError>) -> Self {
-        Self::Unreachable { detail: detail.into(), source: Some(source.into()) }
+    pub fn unreachable(detail: impl Into<Cow<'static, str>>, may_have_it: bool, source: impl Into<BoxError>) -> Self {
+        Self::Unreachable { detail: detail.into(), may_have_it, source: Some(source.into()) }
     }
 
     pub fn busy(detail: impl Into<Cow<'static, str>>, retry_after: Option<Duration>) -> Self {

@@ -1,8 +1,68 @@
-//! Tasks that no worker may process any more.
+//! Looks at tasks that are due.
 
+use std::time::Duration;
+
+use jiff::Timestamp;
+
+use crate::model::checkpoint::Checkpoint;
+use crate::model::job::Job;
 use crate::model::messages::ChunkMessage;
-use crate::model::task::Task;
+use crate::model::task::{Task, TaskId, TaskLook};
 use crate::ports::{PortError, Queue, Tasks};
+
+/// Time between two looks of the sweep at a job with tasks that services are called with. Nobody else finds that a
+/// service has died.
+pub const LOOK_AT_CALLED: Duration = Duration::from_secs(45);
+
+/// Time after which the message of a task that a service is called with again may be lost.
+const CALL_AGAIN: Duration = Duration::from_secs(300);
+
+/// The queues and rows that a look at a task writes.
+#[derive(Clone, Copy)]
+pub struct TaskLooks<'a> {
+    pub tasks: &'a dyn Tasks,
+    /// The items queue, for a task that no worker may process any more.
+    pub chunks: &'a dyn Queue<ChunkMessage>,
+}
+
+impl TaskLooks<'_> {
+    /// True if the task is free. Otherwise does with it what [`TaskLook`] says.
+    pub async fn is_free(
+        self,
+        task: &Task,
+        job: Option<&Job>,
+        checkpoint: &Checkpoint,
+        now: Timestamp,
+    ) -> Result<bool, PortError> {
+        match TaskLook::at(&task.message, job, checkpoint, now) {
+            TaskLook::Free => return Ok(true),
+            TaskLook::Held(until) => self.tasks.put_off(task, until, None).await?,
+            TaskLook::GiveBack => give_back(self.tasks, self.chunks, task).await?,
+            TaskLook::Past => self.tasks.remove(task).await?,
+        }
+        Ok(false)
+    }
+}
+
+/// Has the service of a task called again, which has not got it, or has died. The row stays: should the message be lost,
+/// the next look sends it again.
+pub async fn call_again(
+    tasks: &dyn Tasks,
+    chunks: &dyn Queue<ChunkMessage>,
+    task: &Task,
+    now: Timestamp,
+) -> Result<(), PortError> {
+    chunks.send(std::slice::from_ref(&task.message)).await?;
+    tasks.put_off(task, now + CALL_AGAIN, None).await
+}
+
+/// Removes the task of a chunk that needs none any more. If its row is gone, a look has given the chunk back.
+pub async fn remove(tasks: &dyn Tasks, job: &Job, id: TaskId) -> Result<(), PortError> {
+    match tasks.task(&job.job_type, &job.owner, id).await? {
+        Some(task) => tasks.remove(&task).await,
+        None => Ok(()),
+    }
+}
 
 /// Sends the message of a task to the items queue, and then removes the task: `process-items` decides what becomes of
 /// the chunk.

@@ -2,6 +2,7 @@
 //!
 //! | response | meaning |
 //! |---|---|
+//! | 202, if the target has `async` | the service answers later |
 //! | 2xx | the answer, at most 6 MiB |
 //! | 307, 308 | redirect: the same call is signed for the new URL and sent there; at most three times, and only to the hosts that the target allows |
 //! | 408, 425, 429, 5xx except 500 | busy; honours `Retry-After` |
@@ -18,7 +19,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use reqwest::header::{CONTENT_TYPE, LOCATION, RETRY_AFTER};
 use reqwest::{Client, Response, StatusCode, Url};
-use rowmill_core::ports::{ANSWER_MAX_BYTES, Clock, Target, TargetError, TargetRequest};
+use rowmill_core::ports::{ACCEPTED, ANSWER_MAX_BYTES, Clock, Target, TargetError, TargetRequest};
 
 pub use endpoint::{Endpoint, UrlRefused};
 
@@ -88,12 +89,14 @@ impl WebhookTarget {
         Self { client, endpoint, keys, timeout }
     }
 
-    async fn answer(&self, body: Bytes, key: &str) -> Result<Vec<u8>, TargetError> {
+    /// The answer to a call. `may_be_later`: the service may accept the items with `202`, and answer them later.
+    async fn answer(&self, body: Bytes, key: &str, may_be_later: bool) -> Result<Vec<u8>, TargetError> {
         let mut endpoint = self.endpoint.clone();
         let id = webhook_id(&body);
         for _ in 0..=REDIRECTS_MAX {
             let response = self.send(&endpoint, body.clone(), key, &id).await?;
             match response.status() {
+                StatusCode::ACCEPTED if may_be_later => return Ok(ACCEPTED.to_vec()),
                 status if status.is_success() => return read(response).await,
                 StatusCode::TEMPORARY_REDIRECT | StatusCode::PERMANENT_REDIRECT => {
                     endpoint = endpoint.redirected(location(&response)?).map_err(|refused| {
@@ -149,7 +152,7 @@ impl Target for WebhookTarget {
         let body =
             serde_json::to_vec(request).map_err(|_| TargetError::refused("the items cannot be written as JSON"))?;
         let key = idempotency_key(request.items.iter().map(|item| item.item_identifier.as_str()));
-        let answer = tokio::time::timeout(self.timeout, self.answer(body.into(), &key)).await;
+        let answer = tokio::time::timeout(self.timeout, self.answer(body.into(), &key, request.task.is_some())).await;
         let answer = answer.unwrap_or_else(|_| {
             Err(TargetError::no_answer(format!("there was no answer within {} s", self.timeout.as_secs_f32())))
         });
@@ -199,5 +202,5 @@ fn no_answer(error: reqwest::Error) -> TargetError {
         (false, false) => "the connection was closed early",
     };
     // The URL may contain secrets.
-    TargetError::unreachable(detail, error.without_url())
+    TargetError::unreachable(detail, !error.is_connect(), error.without_url())
 }

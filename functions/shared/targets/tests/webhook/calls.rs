@@ -71,7 +71,8 @@ async fn a_row_that_was_corrected_has_the_same_idempotency_key_and_another_webho
     for name in ["Ada", "Ada Lovelace"] {
         let item = Item { job_guid: job_guid(), row: 7, record: Record::Json(json!({ "name": name })) };
         let items = vec![TargetItem::from(&item)];
-        let request = TargetRequest { job_guid: job_guid(), job_type: "notify", params: &Map::new(), items };
+        let request =
+            TargetRequest { job_guid: job_guid(), job_type: "notify", params: &Map::new(), items, task: None };
         target.call(&request).await.unwrap();
     }
     let [before, after] = &server.seen()[..] else { panic!("two calls") };

@@ -22,7 +22,7 @@ const DUE_INDEX: &str = "due-index";
 
 const OFFER: Update = Update {
     doing: "offering a task",
-    change: "SET #message = :message, #pauses = :pauses, #dueAt = :due, #expiresAt = :expires",
+    change: "SET #message = :message, #pauses = :pauses, #dueAt = :due, #called = :called, #expiresAt = :expires",
     condition: "attribute_not_exists(#pauses) OR #pauses < :pauses",
 };
 
@@ -130,6 +130,7 @@ fn task_of(job_type: &str, row: &Item) -> Result<Task, BoxError> {
         job_type: job_type.to_owned(),
         message: serde_json::from_str(message)?,
         due_at: time_of(row, "dueAt")?,
+        called: row.get("called").and_then(|called| called.as_bool().ok()) == Some(&true),
         holder: row.get("holder").and_then(|holder| holder.as_s().ok()).cloned(),
     })
 }
@@ -154,6 +155,7 @@ impl Tasks for DynamoDbTasks {
             (":message", text(message)),
             (":pauses", number(task.message.pauses)),
             (":due", time(task.due_at)),
+            (":called", AttributeValue::Bool(task.called)),
             (":expires", expires(now)),
         ];
         // A refused one is there already.

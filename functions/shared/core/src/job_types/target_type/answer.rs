@@ -78,6 +78,15 @@ pub enum BadAnswer {
     NoObject { place: usize },
 }
 
+/// True if the target says that it answers later.
+pub(super) fn is_accepted(bytes: &[u8]) -> bool {
+    #[derive(Deserialize)]
+    struct Accepted {
+        accepted: bool,
+    }
+    serde_json::from_slice::<Accepted>(bytes).is_ok_and(|answer| answer.accepted)
+}
+
 /// Reads the answer to a call with these items. `outputs` says whether the job type has outputs.
 pub fn read_answer(bytes: &[u8], identifiers: &[&str], outputs: bool) -> Result<Results, BadAnswer> {
     if bytes.len() > ANSWER_MAX_BYTES {

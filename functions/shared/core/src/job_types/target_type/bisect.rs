@@ -110,7 +110,7 @@ impl Bisection {
     }
 }
 
-fn item_error(error: &TargetError) -> ItemError {
+pub(super) fn item_error(error: &TargetError) -> ItemError {
     let code = match error {
         TargetError::Unreachable { .. } | TargetError::Busy { .. } => {
             return ItemError::transient(TARGET_UNAVAILABLE, error.to_string());

@@ -17,6 +17,9 @@
 //! | the target refuses the call | the items of the call fail (`target_refused`) |
 //! | the answer is invalid | the call is repeated once, which is safe because processing is at least once; then its items fail (`bad_answer`) |
 //! | the target failed the call as a whole | the items are sent again in halves, see `bisect` |
+//!
+//! A target that answers later gets the items as a [task](crate::model::task), and accepts them with
+//! `{"accepted": true}`, or reacts as above. If it does not answer, it may have them.
 
 mod answer;
 mod bisect;
@@ -34,16 +37,17 @@ use async_trait::async_trait;
 use futures::stream::{self, StreamExt};
 use serde_json::{Map, Value};
 
+use self::answer::is_accepted;
 pub use answer::{BadAnswer, Results, read_answer};
 
-use self::bisect::{Bisection, TARGET_FAILED, TARGET_UNAVAILABLE};
+use self::bisect::{Bisection, TARGET_FAILED, TARGET_UNAVAILABLE, item_error};
 use crate::model::ids::JobGuid;
 use crate::model::spec::{OutputFile, Spec};
 use crate::model::task::TaskTerms;
 use crate::ports::processor::{
-    CostClass, InputKind, Item, ItemError, ItemOutcome, ItemProcessor, JobType, ParamsError,
+    CostClass, HandedOver, InputKind, Item, ItemError, ItemOutcome, ItemProcessor, JobType, ParamsError,
 };
-use crate::ports::{REQUEST_MAX_BYTES, Target, TargetError, TargetItem, TargetRequest};
+use crate::ports::{REQUEST_MAX_BYTES, Target, TargetError, TargetItem, TargetRequest, TargetTask};
 use crate::text::json_bytes;
 
 /// Maximum number of attempts to get a valid answer.
@@ -87,9 +91,10 @@ impl TargetType {
         Self { input, ..self }
     }
 
-    /// The same type, whose items workers process. They get requests and give answers like a target.
+    /// The same type, whose items are tasks: of workers, which get requests and give answers like a target, or of a
+    /// target that answers later.
     #[must_use]
-    pub fn by_workers(self, terms: TaskTerms) -> Self {
+    pub fn with_tasks(self, terms: TaskTerms) -> Self {
         Self { tasks: Some(terms), ..self }
     }
 }
@@ -180,12 +185,26 @@ impl ItemProcessor for TargetProcessor {
         self.calls.batch_items.saturating_mul(self.calls.concurrency).max(2)
     }
 
-    async fn process_batch(&self, items: &[Item]) -> Vec<Result<ItemOutcome, ItemError>> {
-        let Some(target) = &self.target else {
-            let error = ItemError::transient(TARGET_UNAVAILABLE, "this process has no connection to the target");
-            return vec![Err(error); items.len()];
+    async fn hand_over(&self, items: &[Item], task: TargetTask) -> HandedOver {
+        let Some(caller) = self.caller() else { return HandedOver::Answered(unconnected(items)) };
+        let request = TargetRequest { task: Some(task), ..caller.request(items) };
+        let identifiers: Vec<&str> = request.items.iter().map(|item| item.item_identifier.as_str()).collect();
+        let error = match caller.target.call(&request).await {
+            Ok(bytes) if is_accepted(&bytes) => return HandedOver::Accepted,
+            Ok(bytes) => match read_answer(&bytes, &identifiers, self.calls.outputs) {
+                Ok(results) => return HandedOver::Answered(caller.bounded(results)),
+                Err(bad) => TargetError::bad_answer(bad.to_string()),
+            },
+            Err(error) => error,
         };
-        let caller = Caller { target: &**target, processor: self, output_bytes: AtomicUsize::new(0) };
+        match error {
+            TargetError::Unreachable { may_have_it: true, .. } => HandedOver::Unknown(item_error(&error)),
+            _ => HandedOver::Answered(vec![Err(item_error(&error)); items.len()]),
+        }
+    }
+
+    async fn process_batch(&self, items: &[Item]) -> Vec<Result<ItemOutcome, ItemError>> {
+        let Some(caller) = self.caller() else { return unconnected(items) };
         let Batches { ranges, too_large } = caller.batches(items);
         let mut bisection = Bisection::of(items.len());
         for place in too_large {
@@ -207,6 +226,18 @@ impl ItemProcessor for TargetProcessor {
     }
 }
 
+impl TargetProcessor {
+    fn caller(&self) -> Option<Caller<'_>> {
+        let target = &**self.target.as_ref()?;
+        Some(Caller { target, processor: self, output_bytes: AtomicUsize::new(0) })
+    }
+}
+
+fn unconnected(items: &[Item]) -> Results {
+    let error = ItemError::transient(TARGET_UNAVAILABLE, "this process has no connection to the target");
+    vec![Err(error); items.len()]
+}
+
 /// Calls the target for one batch of a job.
 struct Caller<'a> {
     target: &'a dyn Target,
@@ -226,7 +257,8 @@ struct Batches {
 impl Caller<'_> {
     fn request<'i>(&'i self, items: &'i [Item]) -> TargetRequest<'i> {
         let TargetProcessor { job_guid, job_type, params, .. } = self.processor;
-        TargetRequest { job_guid: *job_guid, job_type, params, items: items.iter().map(TargetItem::from).collect() }
+        let items = items.iter().map(TargetItem::from).collect();
+        TargetRequest { job_guid: *job_guid, job_type, params, items, task: None }
     }
 
     /// Divides the items into batches within the limits of items and bytes.

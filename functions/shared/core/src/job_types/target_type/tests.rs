@@ -275,7 +275,7 @@ async fn an_item_processed_alone_fails_if_the_target_fails_on_it_but_not_in_an_o
     let target = Scripted::new(|_| Err(TargetError::Failed { detail: "boom".into() }));
     let error = processor(Arc::clone(&target), 10, 1).process_alone(&items(1)[0]).await.unwrap_err();
     assert_eq!((error.code.as_str(), error.transient, target.rows().len()), ("target_failed", false, 3));
-    let unreachable = Scripted::new(|_| Err(TargetError::Unreachable { detail: "no answer".into(), source: None }));
+    let unreachable = Scripted::new(|_| Err(TargetError::no_answer("no answer")));
     let error = processor(Arc::clone(&unreachable), 10, 1).process_alone(&items(1)[0]).await.unwrap_err();
     assert_eq!((error.transient, unreachable.rows().len()), (true, 1));
 }

@@ -22,4 +22,10 @@ impl Job {
         let runs = matches!(self.phase, Phase::Runnable) && self.started_at.is_some();
         runs.then(|| Self { first_chunk_at: self.first_chunk_at.or(Some(now)), ..self.clone() })
     }
+
+    /// The sweep looks at the job by this time.
+    #[must_use]
+    pub fn due_by(&self, at: Timestamp) -> Self {
+        Self { wake_at: self.wake_at.map(|wake_at| wake_at.min(at)), ..self.clone() }
+    }
 }

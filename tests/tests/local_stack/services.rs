@@ -1,0 +1,87 @@
+//! Services that answer later: the Python example, which is killed at work, and one that answers at once.
+
+use std::net::TcpListener;
+use std::path::Path;
+use std::sync::OnceLock;
+
+use acceptance::files;
+use acceptance::local_stack::{LocalStack, until};
+use rowmill_core::model::webhook_key::{standard_secret, webhook_key};
+use serde_json::{Value, json};
+use tokio::process::{Child, Command};
+
+use crate::results::result;
+use crate::stack::on_the_stack;
+use crate::targets::webhook_secret;
+use crate::workers::{done, rows};
+
+pub const PRESS: &str = "press";
+
+/// Where the example will listen: the stack is told before it runs.
+static PORT: OnceLock<u16> = OnceLock::new();
+
+fn port() -> u16 {
+    let free = || TcpListener::bind(("127.0.0.1", 0)).and_then(|listener| listener.local_addr()).expect("a free port");
+    *PORT.get_or_init(|| free().port())
+}
+
+/// Five items a call.
+pub fn config() -> Value {
+    let url = format!("http://127.0.0.1:{}/books", port());
+    json!({ "webhook": url, "allowPrivate": true, "async": true, "beatSeconds": 10, "batchItems": 5, "outputs": true })
+}
+
+/// The example, whose items take this long.
+async fn example(stack: &LocalStack, item: &str) -> Child {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../infra/examples");
+    let script = std::fs::read_to_string(folder.join("service.py")).expect("the example");
+    let slow = script.replacen("    return {\"name\"", &format!("    time.sleep({item})\n    return {{\"name\""), 1);
+    assert_ne!(slow, script);
+    let secret = standard_secret(&webhook_key(&webhook_secret(stack).await.current.0, PRESS));
+    let mut command = Command::new("python3");
+    command.current_dir(folder).args(["-B", "-c", &slow, &port().to_string(), stack.api_url()]);
+    command.env("WEBHOOK_SECRET", secret).env_remove("ROWMILL_TOKEN").kill_on_drop(true).spawn().expect("it runs")
+}
+
+#[test]
+fn a_service_answers_later_and_is_called_again_after_it_died() {
+    on_the_stack(async |stack| {
+        let without = [7, 23];
+        let file = stack.upload("application/jsonl", rows(40, &without)).await;
+        let mut dies = example(stack, "2").await;
+        until("the service does not listen", async || {
+            tokio::net::TcpStream::connect(("127.0.0.1", port())).await.is_ok()
+        })
+        .await;
+        let job = stack.create(PRESS, &file, json!({})).await;
+        until("no item is reported", async || done(stack, &job).await.contains(&1)).await;
+        dies.kill().await.expect("it runs");
+
+        let _lives = example(stack, "0").await;
+        let ended = stack.ended_with_sweeps(&job).await;
+        let counts = [&ended["itemCount"], &ended["itemsSucceeded"], &ended["itemsFailed"], &ended["itemsSkipped"]];
+        assert_eq!(counts, [40, 38, 2, 0].map(|count| json!(count)).each_ref(), "{ended}");
+        let failed = stack.failed_items(&job).await;
+        let failed: Vec<u64> = failed.iter().filter_map(|item| item["row"].as_u64()).collect();
+        assert_eq!(failed, without);
+        let outputs = result(stack, &job, "outputs.jsonl").await;
+        let names: Vec<String> = outputs
+            .lines()
+            .filter_map(|line| Some(serde_json::from_str::<Value>(line).ok()?["name"].as_str()?.to_owned()))
+            .collect();
+        let expected: Vec<String> =
+            (1..=40).filter(|row| !without.contains(row)).map(|row| format!("n{row}")).collect();
+        assert_eq!(names, expected, "in row order, each once");
+        let audit = stack.runs(&["audit", &job]).await;
+        assert!(audit.code == Some(0) && audit.out.starts_with("Audit of attempt 1: proved\n"), "{audit:?}");
+    });
+}
+
+#[test]
+fn a_service_that_may_answer_later_may_answer_at_once() {
+    on_the_stack(async |stack| {
+        let file = stack.upload("text/csv", files::plain_csv(200)).await;
+        let (_, ended) = stack.run("at-once", &file, json!({})).await;
+        assert_eq!((&ended["outcome"], &ended["itemsSucceeded"]), (&json!("succeeded"), &json!(200)), "{ended}");
+    });
+}
