@@ -291,7 +291,7 @@ async fn what_cannot_be_retuned_is_refused() {
         (json!({ "maxConcurrency": 0 }), "maxConcurrency"),
         (json!({ "maxConcurrency": 10_001 }), "maxConcurrency"),
         (json!({ "deadlineSeconds": 0 }), "deadlineSeconds"),
-        (json!({ "deadlineSeconds": 259_201 }), "deadlineSeconds"),
+        (json!({ "deadlineSeconds": 1_209_601 }), "deadlineSeconds"),
         (json!({ "tolerance": { "percent": 101 }, "priority": "low" }), "tolerance.percent"),
         (json!({ "tolerance": {} }), "tolerance"),
     ] {

@@ -2,9 +2,11 @@
 
 use std::time::Duration;
 
+use jiff::SignedDuration;
 use rowmill::template::Template;
 use rowmill_core::model::breaker::BreakerLimits;
-use rowmill_core::model::job::REQUEST_LIMIT;
+use rowmill_core::model::job::{DETAILS_KEPT, REQUEST_LIMIT};
+use rowmill_core::model::task::TASK_KEPT;
 use rowmill_settings::{SettingsGroup, VISIBILITY_TIMEOUTS, time_bounds};
 use serde_json::Value;
 
@@ -26,8 +28,25 @@ fn time_limits_are_within_the_assumptions_of_the_protocol() {
         assert!(is_for_production(&default_of(&template, limit)), "{limit}");
     }
     assert!(allowed(&template, "ProcessTimeoutSeconds").iter().all(|seconds| *seconds <= 120));
-    assert_eq!(maximum_of(&template, "MaximumDeadlineSeconds"), 3 * DAY_SECONDS);
     assert!(default_of(&template, "DefaultDeadlineSeconds") <= default_of(&template, "MaximumDeadlineSeconds"));
+}
+
+/// A message, a row of a task and the rows of a job outlive each attempt that they belong to.
+#[test]
+fn nothing_that_an_attempt_needs_expires_before_its_deadline_and_grace() {
+    let template = template();
+    let deadline = maximum_of(&template, "MaximumDeadlineSeconds");
+    assert_eq!(deadline, 14 * DAY_SECONDS);
+    let seconds = |kept: SignedDuration| u64::try_from(kept.as_secs()).unwrap();
+    let attempt = deadline + maximum_of(&template, "StopGraceSeconds");
+    assert!(seconds(TASK_KEPT) >= attempt + DAY_SECONDS);
+    let retention = allowed(&template, "JobRetentionDays").into_iter().max().unwrap() * DAY_SECONDS;
+    assert!(seconds(DETAILS_KEPT) > attempt + retention);
+    assert_eq!(maximum_of(&template, "DefaultDeadlineSeconds"), deadline);
+    assert_eq!(maximum_of(&template, "LongestPauseSeconds"), deadline);
+    for (name, queue) in template.resources_of("AWS::SQS::Queue") {
+        assert!(queue["Properties"]["MessageRetentionPeriod"].as_u64().unwrap() >= deadline, "{name}");
+    }
 }
 
 #[test]

@@ -34,7 +34,7 @@ crate::settings! {
         /// The deadline of a request that names none, in seconds.
         pub default_seconds: u64 = 4 * 60 * 60, "DefaultDeadlineSeconds";
         /// The longest deadline that a request may name, in seconds.
-        pub maximum_seconds: u64 = 3 * 24 * 60 * 60, "MaximumDeadlineSeconds";
+        pub maximum_seconds: u64 = 14 * 24 * 60 * 60, "MaximumDeadlineSeconds";
     }
 }
 

@@ -9,7 +9,7 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use crate::model::checkpoint::{Checkpoint, InFlight, Suspects};
@@ -39,6 +39,9 @@ pub const CLOCKS_DIFFER: Duration = Duration::from_secs(5);
 /// Number of holders that die on one item alone before the item fails as poison. Workers die more often than functions
 /// do: a machine is taken away, a shell is closed.
 pub const HOLDERS_MAX: u32 = 3;
+
+/// Retention of a row whose task nobody looks at: longer than an attempt and the grace of its stop.
+pub const TASK_KEPT: SignedDuration = SignedDuration::from_hours(21 * 24);
 
 impl TaskTerms {
     /// Time after a beat at which its sender is given up. A worker counts it from when it sent the beat, so it stops

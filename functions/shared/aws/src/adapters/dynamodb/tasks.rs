@@ -5,17 +5,14 @@ use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::operation::query::builders::QueryFluentBuilder;
 use aws_sdk_dynamodb::operation::update_item::builders::UpdateItemFluentBuilder;
 use aws_sdk_dynamodb::types::AttributeValue;
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use rowmill_core::model::ids::{JobGuid, Owner};
-use rowmill_core::model::task::{Task, TaskId, place_of};
+use rowmill_core::model::task::{TASK_KEPT, Task, TaskId, place_of};
 use rowmill_core::ports::{BoxError, PortError, Tasks};
 
 use super::attributes::{Item, expiry_seconds, from_millis, number, text, time};
 use super::errors::port_error;
 use super::write::Update;
-
-/// Retention of a row whose task nobody looks at: longer than a job may take.
-const KEPT: SignedDuration = SignedDuration::from_hours(21 * 24);
 
 /// Tasks by when they are due. Local, so that its reads are consistent.
 const DUE_INDEX: &str = "due-index";
@@ -141,7 +138,7 @@ fn time_of(row: &Item, attribute: &'static str) -> Result<Timestamp, BoxError> {
 }
 
 fn expires(at: Timestamp) -> AttributeValue {
-    number(expiry_seconds(at.checked_add(KEPT).unwrap_or(Timestamp::MAX)))
+    number(expiry_seconds(at.checked_add(TASK_KEPT).unwrap_or(Timestamp::MAX)))
 }
 
 #[async_trait]
