@@ -20,7 +20,7 @@ use rowmill_core::model::messages::Grouped;
 use rowmill_core::model::outstanding::{OutstandingLimits, OutstandingUpload};
 use rowmill_core::model::spec::Spec;
 use rowmill_core::model::tally::{ChunkAddress, Commit, Tally, Totals};
-use rowmill_core::model::task::{Task, TaskId};
+use rowmill_core::model::task::{Holder, Task, TaskId};
 use rowmill_core::model::upload::Upload;
 use rowmill_core::ports::{
     Admissions, Attempts, BreakerMoved, Breakers, CheckpointMoved, Checkpoints, CommitAnswer, Completion, Completions,
@@ -250,10 +250,15 @@ mortal!(Tasks {
     owners(job_type: &str, from: u32, limit: usize) -> Result<Vec<(Owner, Timestamp)>, PortError>;
     forget_owner(job_type: &str, owner: &Owner, last: Timestamp) -> Result<(), PortError>;
     due(job_type: &str, owner: &Owner, now: Timestamp, limit: usize) -> Result<Vec<Task>, PortError>;
-    of_job(job_type: &str, owner: &Owner, job: JobGuid, limit: usize) -> Result<Vec<Task>, PortError>;
+    due_last(job_type: &str, owner: &Owner, limit: usize) -> Result<Vec<Task>, PortError>;
+    of_job(
+        job_type: &str, owner: &Owner, job: JobGuid, after: Option<TaskId>, limit: usize
+    ) -> Result<Vec<Task>, PortError>;
     are_there(job_type: &str, owner: &Owner) -> Result<bool, PortError>;
-    put_off(seen: &Task, due_at: Timestamp, holder: Option<&str>) -> Result<(), PortError>;
+    put_off(seen: &Task, due_at: Timestamp, holder: Option<&Holder>) -> Result<(), PortError>;
     remove(seen: &Task) -> Result<(), PortError>;
+    note_ask(job_type: &str, now: Timestamp) -> Result<(), PortError>;
+    last_ask(job_type: &str) -> Result<Option<Timestamp>, PortError>;
 });
 
 mortal!(Admissions {

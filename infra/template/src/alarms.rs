@@ -319,6 +319,30 @@ fn of_the_stack() -> Vec<Alarm> {
                 ),
             )
         },
+        Alarm {
+            needs_api: true,
+            statistic: "Maximum",
+            periods: 1,
+            threshold: "!Ref QueueAgeAlarmSeconds".to_owned(),
+            ..on_metric(
+                Metric::OldestTaskAge,
+                "TasksBehind",
+                "A task has waited longer than QueueAgeAlarmSeconds for a worker. There are too few workers, or none.",
+                "a [task](workers.md) waited longer than `QueueAgeAlarmSeconds` for a worker",
+                advice("they wait until the deadline of their job", "start workers; `rowmill workers` lists them"),
+            )
+        },
+        Alarm {
+            needs_api: true,
+            statistic: "Minimum",
+            ..on_metric(
+                Metric::TasksDead,
+                "WorkersDead",
+                "For fifteen minutes there have been tasks whose workers have died. No other worker asks for them.",
+                "for 15 minutes there were tasks whose worker has died and that no other one has taken",
+                advice("what they reported counts", "start workers; `rowmill workers` names the dead ones"),
+            )
+        },
         on_metric(
             Metric::SystemFull,
             "SystemIsFull",

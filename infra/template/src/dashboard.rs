@@ -33,7 +33,7 @@ pub fn widgets() -> Vec<Widget> {
     };
     let of_tables = TABLES.map(|table| line("AWS/DynamoDB", "WriteThrottleEvents", "TableName", table)).to_vec();
     let dead_letters = of_queues("ApproximateNumberOfMessagesVisible", resources::dead_letter_queues());
-    let widgets: [(_, _, _, Vec<String>); 15] = [
+    let widgets: [(_, _, _, Vec<String>); 16] = [
         ("Oldest message of each queue, seconds", 60, "Maximum", queues("ApproximateAgeOfOldestMessage")),
         ("Messages that wait", 60, "Maximum", queues("ApproximateNumberOfMessagesVisible")),
         ("Messages in flight", 60, "Maximum", queues("ApproximateNumberOfMessagesNotVisible")),
@@ -67,6 +67,7 @@ pub fn widgets() -> Vec<Widget> {
             "Sum",
             counts(&[ItemsTransient, MessagesReturned, MessagesRedelivered, MessagesSentAgain, JobsRecovered]),
         ),
+        ("Tasks of workers", 60, "Maximum", counts(&[TasksOffered, TasksHeld, TasksDead])),
         ("Dead letters", 300, "Sum", counts(&[DeadLetters])),
         ("Dead letters that wait", 300, "Maximum", dead_letters),
         ("Errors of functions", 300, "Sum", of_functions("Errors")),

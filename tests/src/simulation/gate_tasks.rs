@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use jiff::Timestamp;
 use rowmill_core::in_memory::InMemoryTasks;
 use rowmill_core::model::ids::{JobGuid, Owner};
-use rowmill_core::model::task::{Task, TaskId};
+use rowmill_core::model::task::{Holder, Task, TaskId};
 use rowmill_core::ports::{PortError, Tasks};
 
 use super::gates;
@@ -35,9 +35,12 @@ gates!(Tasks for GatedTasks {
             Ok(())
         };
     Read due(job_type: &str, owner: &Owner, now: Timestamp, limit: usize) -> Result<Vec<Task>, PortError>, ["{owner}"];
-    Read of_job(job_type: &str, owner: &Owner, job: JobGuid, limit: usize) -> Result<Vec<Task>, PortError>,
-        ["{}", job_name(job)];
+    Read due_last(job_type: &str, owner: &Owner, limit: usize) -> Result<Vec<Task>, PortError>, ["{owner}"];
+    Read of_job(job_type: &str, owner: &Owner, job: JobGuid, after: Option<TaskId>, limit: usize)
+        -> Result<Vec<Task>, PortError>, ["{}", job_name(job)];
     Read are_there(job_type: &str, owner: &Owner) -> Result<bool, PortError>, ["{owner}"];
-    Write put_off(seen: &Task, due_at: Timestamp, holder: Option<&str>) -> Result<(), PortError>, ["{}", seen.brief()];
+    Write put_off(seen: &Task, due_at: Timestamp, holder: Option<&Holder>) -> Result<(), PortError>, ["{}", seen.brief()];
     Write remove(seen: &Task) -> Result<(), PortError>, ["{}", seen.brief()];
+    Write note_ask(job_type: &str, now: Timestamp) -> Result<(), PortError>, ["{job_type}"];
+    Read last_ask(job_type: &str) -> Result<Option<Timestamp>, PortError>, ["{job_type}"];
 });

@@ -23,6 +23,7 @@ use jiff::Timestamp;
 use job_status::handler::JobPages;
 use job_status::items::ItemPages;
 use job_status::results::JobResults;
+use job_status::tasks::TaskPages;
 use job_status::why::JobReasons;
 use process_items::process::ChunkProcessor;
 use redrive_job::redrive::{RedriveJobError, RedriveRequest, Redriver};
@@ -71,6 +72,8 @@ pub struct World {
     pub results: JobResults,
     pub auditor: Auditor,
     pub reasons: JobReasons,
+    /// `job-status`: who works on the tasks of a job.
+    pub task_pages: TaskPages,
     pub canceller: Canceller,
     /// `cancel-job`: pausing and resuming. It can crash.
     pub pauser: Pauser,
@@ -120,7 +123,7 @@ impl World {
             outstanding: Port::given(CrashingPort::new(doubles.quotas.clone(), &faults)),
             ..functions.ports.clone()
         };
-        let JobPages { jobs: status, items, results, audits: auditor, reasons, .. } = api.pages();
+        let JobPages { jobs: status, items, results, audits: auditor, reasons, tasks: task_pages, .. } = api.pages();
         Self {
             uploads: api.uploads(),
             mortal_uploads: UseCases { ports: uploading, ..functions.clone() }.uploads(),
@@ -131,6 +134,7 @@ impl World {
             results,
             auditor,
             reasons,
+            task_pages,
             canceller: api.canceller(),
             pauser: functions.pauser(),
             retuner: functions.retuner(),

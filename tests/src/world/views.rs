@@ -16,7 +16,7 @@ use super::World;
 const PAGE_ITEMS: usize = 3;
 
 impl World {
-    async fn job(&self, job: JobGuid) -> Job {
+    pub async fn job(&self, job: JobGuid) -> Job {
         self.jobs.job(job).await.expect("the job exists")
     }
 

@@ -108,6 +108,8 @@ async fn another_owner_finds_nothing(stack: &LocalStack, issuer: &Issuer, job: &
         let request = if needs_body { request.json(&json!({ "priority": "low" })) } else { request };
         if names_another {
             refused(request, StatusCode::NOT_FOUND, "not_found").await;
+        } else if path == "/api/workers" {
+            refused(request, StatusCode::FORBIDDEN, "forbidden").await;
         } else if method == Method::GET {
             let (status, jobs) = answer(request).await;
             assert_eq!((status, &jobs["jobs"]), (StatusCode::OK, &json!([])), "{path}");

@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::Stdio;
 
-use acceptance::local_stack::{LocalStack, kill, rowmill, until};
+use acceptance::local_stack::{LocalStack, answer, kill, refused, rowmill, until};
+use reqwest::StatusCode;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 use tokio::process::{Child, Command};
@@ -87,10 +88,12 @@ fn workers_side_by_side_count_every_item_once_and_that_of_a_dead_one_is_replaced
         let job = stack.create(BUSY, &file, json!({})).await;
         let mut dead = worker(stack, BUSY, &["--worker", "dead"], HANGS);
         until("nothing is reported by a beat", async || done(stack, &job).await.contains(&2)).await;
+        tells_who_works(stack, &job).await;
         assert!(kill(&dead.id().expect("it runs").to_string()));
         dead.wait().await.expect("it ends");
 
-        let (command, python) = (worker(stack, BUSY, &["--parallel", "3"], WELL), example(stack));
+        let (command, python) = (worker(stack, BUSY, &["--worker", "three", "--parallel", "3"], WELL), example(stack));
+        no_worker_has_more_tasks_than_it_asked_for(stack, &job).await;
         let ended = stack.ended(&job).await;
         let counts = [&ended["itemCount"], &ended["itemsSucceeded"], &ended["itemsFailed"], &ended["itemsSkipped"]];
         assert_eq!(counts, [300, 297, 3, 0].map(|count| json!(count)).each_ref(), "{ended}");
@@ -117,6 +120,62 @@ fn workers_side_by_side_count_every_item_once_and_that_of_a_dead_one_is_replaced
         assert!(audit.code == Some(0) && audit.out.starts_with("Audit of attempt 1: proved\n"), "{audit:?}");
     });
 }
+
+/// A worker that is called `dead` has the one task that is held, with two items done.
+async fn tells_who_works(stack: &LocalStack, job: &str) {
+    let get = async |path: &str| {
+        let (status, answer) = answer(stack.get(path)).await;
+        assert_eq!(status, StatusCode::OK, "{path}: {answer}");
+        answer
+    };
+    let (mut after, mut tasks) = (String::new(), Vec::new());
+    loop {
+        let page = get(&format!("/api/jobs/{job}/tasks?limit=50{after}")).await;
+        tasks.extend(page["tasks"].as_array().expect("tasks").clone());
+        let Some(next) = page["next"].as_str() else { break };
+        after = format!("&after={next}");
+    }
+    assert!(tasks.len() > 1, "{tasks:?}");
+    let held: Vec<&Value> = tasks.iter().filter(|task| task["state"] == "held").collect();
+    let [held] = held.try_into().unwrap_or_else(|_| panic!("{tasks:?}"));
+    assert_eq!([&held["worker"], &held["items"], &held["done"]], [&json!("dead"), &json!(5), &json!(2)], "{held}");
+    assert!(held["lastBeatAt"].as_str() >= held["since"].as_str() && held["until"].is_string(), "{held}");
+    let foreign =
+        format!("/api/jobs/{job}/tasks?after={}", held["taskId"].as_str().expect("a name").replacen(job, OTHER, 1));
+    refused(stack.get(&foreign), StatusCode::BAD_REQUEST, "invalid_query").await;
+    let all = get("/api/workers").await;
+    assert_eq!(all["complete"], true, "{all}");
+    let workers = all["workers"].as_array().expect("workers");
+    let of_type = |worker: &&Value| worker["jobType"] == BUSY;
+    let [worker] = workers.iter().filter(of_type).collect::<Vec<_>>().try_into().unwrap_or_else(|_| panic!("{all}"));
+    assert_eq!([&worker["worker"], &worker["tasksHeld"], &worker["itemsDone"]], [&json!("dead"), &json!(1), &json!(2)]);
+    let shown = stack.runs(&["workers"]).await;
+    assert!(shown.code == Some(0) && shown.out.contains("dead") && shown.out.contains("2 of 5"), "{shown:?}");
+    let why = get(&format!("/api/jobs/{job}/why")).await;
+    let codes: Vec<&str> =
+        why["reasons"].as_array().expect("reasons").iter().filter_map(|one| one["code"].as_str()).collect();
+    assert!(codes.contains(&"tasks_held"), "{why}");
+}
+
+/// Looks until the job has ended.
+async fn no_worker_has_more_tasks_than_it_asked_for(stack: &LocalStack, job: &str) {
+    let mut most = 0;
+    until("the job does not end", async || {
+        let (_, all) = answer(stack.get("/api/workers")).await;
+        let workers = all["workers"].as_array().unwrap_or_else(|| panic!("{all}")).iter();
+        for worker in workers.filter(|worker| worker["jobType"] == BUSY) {
+            let (held, slots) = (worker["tasksHeld"].as_u64(), if worker["worker"] == "three" { 3 } else { 1 });
+            assert!(held.is_some_and(|held| held <= slots), "{worker}");
+            most = most.max(held.unwrap_or_default());
+        }
+        stack.job(job).await["finishedAt"].is_string()
+    })
+    .await;
+    assert!(most > 1, "no task was ever seen in the hands of the worker with three slots");
+}
+
+/// A job that there is not.
+const OTHER: &str = "00000000-0000-7000-8000-000000000000";
 
 /// Prints the outcome of one item and hangs, as long as there is no file of the name that follows.
 fn hangs_until(file: &Path) -> String {

@@ -23,18 +23,18 @@ use work_task::lend::Lent;
 
 use crate::chunks_of;
 
-const TERMS: TaskTerms = TaskTerms { beat: Duration::from_secs(60), items: 4, called: false };
+pub(crate) const TERMS: TaskTerms = TaskTerms { beat: Duration::from_secs(60), items: 4, called: false };
 
-const RENDER: &str = "render";
+pub(crate) const RENDER: &str = "render";
 
-fn world() -> World {
+pub(crate) fn world() -> World {
     let calls = TargetCalls { batch_items: 1, concurrency: 1, outputs: true };
     let render = TargetType::new(RENDER, calls, None).with_tasks(TERMS);
     World::with_job_type(chunks_of(500), |_| Some(Arc::new(render) as Arc<dyn JobType>))
 }
 
 /// A world with a job over these rows, whose chunks are offered.
-async fn offered(csv: Vec<u8>, fields: Value) -> (World, JobGuid) {
+pub(crate) async fn offered(csv: Vec<u8>, fields: Value) -> (World, JobGuid) {
     let world = world();
     let file_guid = world.store_csv(csv).await;
     let mut request = json!({ "jobType": RENDER, "fileGuid": file_guid });
@@ -44,23 +44,23 @@ async fn offered(csv: Vec<u8>, fields: Value) -> (World, JobGuid) {
     (world, job)
 }
 
-async fn lent(world: &World) -> Lent {
+pub(crate) async fn lent(world: &World) -> Lent {
     world.task_work.lend(RENDER, "w1").await.unwrap().expect("a task is free")
 }
 
 /// A worker leases a task and says that it has begun.
-async fn begun(world: &World) -> Lent {
+pub(crate) async fn begun(world: &World) -> Lent {
     let lent = lent(world).await;
     assert_eq!(world.task_work.beat(lent.id, lent.token).await.unwrap().0, Order::Continue);
     lent
 }
 
-fn names(lent: &Lent) -> Vec<String> {
+pub(crate) fn names(lent: &Lent) -> Vec<String> {
     lent.items.iter().map(|item| item.idempotency_key()).collect()
 }
 
 /// The answer in which these items have outputs and those failed.
-fn answer(done: &[String], failed: &[String]) -> Vec<u8> {
+pub(crate) fn answer(done: &[String], failed: &[String]) -> Vec<u8> {
     let outputs: Vec<Value> =
         done.iter().map(|name| json!({ "itemIdentifier": name, "output": { "of": name } })).collect();
     let failures: Vec<Value> =
@@ -68,12 +68,12 @@ fn answer(done: &[String], failed: &[String]) -> Vec<u8> {
     json!({ "batchItemFailures": failures, "outputs": outputs }).to_string().into_bytes()
 }
 
-async fn finish(world: &World, lent: &Lent) -> Result<Order, TaskError> {
+pub(crate) async fn finish(world: &World, lent: &Lent) -> Result<Order, TaskError> {
     world.task_work.report(lent.id, lent.token, None, &answer(&names(lent), &[])).await
 }
 
 /// Workers process all that is offered.
-async fn work(world: &World) {
+pub(crate) async fn work(world: &World) {
     loop {
         while let Some(lent) = world.task_work.lend(RENDER, "w1").await.unwrap() {
             world.task_work.beat(lent.id, lent.token).await.unwrap();

@@ -15,11 +15,14 @@ use rowmill_aws::host::http::{
 use rowmill_core::items::audit::{AuditError, Auditor};
 use rowmill_core::model::ids::{JobGuid, Owner};
 use rowmill_core::model::job::states::{JobOutcome, Status};
+use rowmill_core::model::task::TaskId;
 use rowmill_core::ports::{JobFilter, PortError, StateFilter};
 use rowmill_core::words::Word;
 
 use crate::items::ItemPages;
+use crate::limits::TASKS_PAGE_MAX;
 use crate::results::{JobResults, ResultsError};
+use crate::tasks::TaskPages;
 use crate::why::JobReasons;
 
 /// The OpenAPI document. A test of `rowmill-api` compares it with the types.
@@ -40,6 +43,7 @@ pub struct JobPages {
     /// Failed and skipped items.
     pub items: ItemPages,
     pub results: JobResults,
+    pub tasks: TaskPages,
     pub audits: Auditor,
     pub reasons: JobReasons,
     pub jobs_page_max: usize,
@@ -56,6 +60,7 @@ pub async fn handle(pages: &JobPages, call: Call) -> Result<Response<Body>, Prob
         Operation::ListItems => items(pages, call.owner()?, request).await,
         Operation::ShowResults => results(pages, call.owner()?, request).await,
         Operation::ListDeadLetters => dead_letters(pages, call.owner()?, request).await,
+        Operation::ListTasks => tasks(pages, call.owner()?, request).await,
         Operation::AuditJob => audit(pages, call.owner()?, request).await,
         Operation::ExplainJob => why(pages, call.owner()?, request).await,
         _ => Err(Problem::no_such_route()),
@@ -158,6 +163,18 @@ async fn why(pages: &JobPages, owner: &Owner, request: &Request) -> Result<Respo
     let job_guid = path_parameter(request, "jobGuid")?;
     let job = pages.jobs.owned(owner, job_guid).await.map_err(|error| problem(error, job_guid))?;
     Ok(json_response(200, &pages.reasons.of(&job).await?))
+}
+
+async fn tasks(pages: &JobPages, owner: &Owner, request: &Request) -> Result<Response<Body>, Problem> {
+    let job_guid = path_parameter(request, "jobGuid")?;
+    let expected = "a `next` that this API gave out for this job";
+    let after: Option<TaskId> = query_parameter(request, "after", expected)?;
+    if after.is_some_and(|after| after.job != job_guid) {
+        return Err(invalid_query("after", format!("must be {expected}")));
+    }
+    let limit = limit(request, TASKS_PAGE_MAX, TASKS_PAGE_MAX)?;
+    let job = pages.jobs.owned(owner, job_guid).await.map_err(|error| problem(error, job_guid))?;
+    Ok(json_response(200, &pages.tasks.page(&job, after, limit).await?))
 }
 
 async fn results(pages: &JobPages, owner: &Owner, request: &Request) -> Result<Response<Body>, Problem> {

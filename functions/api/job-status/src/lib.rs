@@ -1,8 +1,9 @@
-//! `job-status`: shows jobs, their failed items, results and dead letters, audits them, and tells what holds them up.
+//! `job-status`: shows jobs, their failed items, results, dead letters and tasks, audits them, and tells what holds them
+//! up.
 //!
 //! Behind `GET /api/jobs` and the paths below it. The [`JobReader`] shows a job and lists jobs, [`items`] lists failed
-//! and skipped items, [`results`] links to the results, the [`Auditor`] audits a job, [`why`] tells what holds a job up, [`handler`] maps the HTTP request
-//! to these and their result to the response, [`limits`] has the limits of a page, [`mod@start`] builds the use cases.
+//! and skipped items, [`results`] links to the results, the [`Auditor`] audits a job, [`tasks`] tells who works on its tasks,
+//! [`why`] what holds it up, [`handler`] maps the HTTP request to these and their result to the response, [`limits`] has the limits of a page, [`mod@start`] builds the use cases.
 //!
 //! [`JobReader`]: rowmill_api::job::JobReader
 //! [`Auditor`]: rowmill_core::items::audit::Auditor
@@ -13,4 +14,5 @@ pub mod items;
 pub mod limits;
 pub mod results;
 pub mod start;
+pub mod tasks;
 pub mod why;

@@ -12,6 +12,7 @@ use crate::handler::{self, JobPages};
 use crate::items::ItemPages;
 use crate::limits::{AUDIT_LIMITS, ITEMS_PAGE_MAX, JOBS_PAGE_MAX};
 use crate::results::JobResults;
+use crate::tasks::TaskPages;
 use crate::why::JobReasons;
 
 pub async fn start() -> Result<(), BoxError> {
@@ -30,8 +31,20 @@ impl JobPages {
             Auditor { jobs: jobs.clone(), objects: objects.clone(), clock: clock.clone(), limits: AUDIT_LIMITS };
         let results = JobResults { objects, transfers, clock: clock.clone(), link_expiry: links.expiry };
         let (breakers, type_limits) = (ports.breakers.get()?, ports.type_limits.get()?);
-        let reasons = JobReasons { jobs: jobs.clone(), breakers, type_limits, clock: clock.clone() };
+        let tasks = ports.tasks.get()?;
+        let reasons =
+            JobReasons { jobs: jobs.clone(), breakers, tasks: tasks.clone(), type_limits, clock: clock.clone() };
+        let tasks = TaskPages { jobs: jobs.clone(), tasks, clock: clock.clone() };
         let jobs = JobReader { jobs, clock };
-        Ok(Self { items, audits, results, reasons, jobs, jobs_page_max: JOBS_PAGE_MAX, items_page_max: ITEMS_PAGE_MAX })
+        Ok(Self {
+            items,
+            audits,
+            results,
+            tasks,
+            reasons,
+            jobs,
+            jobs_page_max: JOBS_PAGE_MAX,
+            items_page_max: ITEMS_PAGE_MAX,
+        })
     }
 }

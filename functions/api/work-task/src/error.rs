@@ -16,6 +16,10 @@ pub enum TaskError {
     NotBegun(TaskId),
     #[error("You may not work on tasks of type `{0}`. The parameter `Workers` of the stack says who may.")]
     NotAllowed(String),
+    #[error(
+        "You may work on no job type whose items workers process. The parameter `Workers` of the stack says who may."
+    )]
+    NoTypes,
     #[error("`{0}` is no job type whose items workers process.")]
     NoSuchType(String),
     /// The outcomes do not fit the items of the task.

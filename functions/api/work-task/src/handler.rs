@@ -25,11 +25,14 @@ pub struct TaskRoutes {
     pub allowed: Allowed,
 }
 
-/// Answers `POST /api/tasks/lease`, and `POST /api/tasks/{taskId}/beat`, `…/finish` and `…/release`.
+/// Answers `GET /api/workers`, `POST /api/tasks/lease`, and `POST /api/tasks/{taskId}/beat`, `…/finish` and `…/release`.
 pub async fn handle(routes: &TaskRoutes, call: Call) -> Result<Response<Body>, Problem> {
     let caller = call.owner()?;
     if call.operation == Operation::LeaseTask {
         return lease(routes, caller, &read_json(&call.request)?).await;
+    }
+    if call.operation == Operation::ListWorkers {
+        return workers(routes, caller).await;
     }
     let id: TaskId = path_parameter(&call.request, "taskId")?;
     let work = &routes.work;
@@ -77,6 +80,14 @@ async fn lease(routes: &TaskRoutes, caller: &Owner, request: &LeaseRequest) -> R
     Ok(response)
 }
 
+async fn workers(routes: &TaskRoutes, caller: &Owner) -> Result<Response<Body>, Problem> {
+    let types: Vec<&str> = routes.work.types.names().filter(|job_type| routes.allowed.is(caller, job_type)).collect();
+    if types.is_empty() && caller.as_str() != Owner::LOCAL {
+        return Err(TaskError::NoTypes.into());
+    }
+    Ok(json_response(200, &routes.work.workers(&types).await?))
+}
+
 fn view_of(lent: Lent) -> TaskView {
     let items = lent.items.iter().map(|item| TaskItemView {
         item_identifier: item.idempotency_key(),
@@ -121,7 +132,7 @@ impl From<TaskError> for Problem {
         let problem = |code| Self::new(code, error.to_string());
         match error {
             TaskError::Gone(_) => problem(ProblemCode::TaskGone),
-            TaskError::NotAllowed(_) => problem(ProblemCode::Forbidden),
+            TaskError::NotAllowed(_) | TaskError::NoTypes => problem(ProblemCode::Forbidden),
             TaskError::NoSuchType(_) => problem(ProblemCode::UnknownJobType).field("jobTypes"),
             TaskError::BadOutcomes(_) | TaskError::NotBegun(_) => problem(ProblemCode::InvalidRequest),
             TaskError::OtherItems { .. } => problem(ProblemCode::InvalidRequest).field("itemIdentifiers"),

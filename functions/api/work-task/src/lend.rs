@@ -17,7 +17,7 @@ use rowmill_core::model::ids::{JobGuid, Owner, RunId};
 use rowmill_core::model::job::Job;
 use rowmill_core::model::messages::ChunkMessage;
 use rowmill_core::model::spec::Spec;
-use rowmill_core::model::task::{Task, TaskId, TaskTerms, place_of};
+use rowmill_core::model::task::{Holder, Task, TaskId, TaskTerms, place_of};
 use rowmill_core::ports::processor::Item;
 use rowmill_core::ports::{CheckpointMoved, Clock, Entropy, JobStore, Objects, PortError, Queue, Tasks, found};
 use rowmill_core::progress::commit::committer::ChunkCommitter;
@@ -25,6 +25,7 @@ use rowmill_core::progress::tasks::{TaskLooks, give_back};
 use rowmill_core::progress::update::{stop_attempt, stop_for_input};
 use serde_json::{Map, Value};
 
+use crate::asks::Asks;
 use crate::error::TaskError;
 use crate::start::TaskTypes;
 
@@ -55,6 +56,7 @@ pub struct TaskWork {
     /// Tokens, and chance.
     pub entropy: Arc<dyn Entropy>,
     pub types: TaskTypes,
+    pub asks: Asks,
     /// Maximum size of the outputs of a chunk's items together.
     pub output_max_bytes: u64,
 }
@@ -78,6 +80,7 @@ impl TaskWork {
     /// `NoSuchType`; `Port`.
     pub async fn lend(&self, job_type: &str, worker: &str) -> Result<Option<Lent>, TaskError> {
         let terms = self.types.lent(job_type)?;
+        self.note_ask(job_type).await;
         let mut looks = LOOKS;
         for (owner, last) in self.owners(job_type).await? {
             let mut due = self.tasks.due(job_type, &owner, self.clock.now(), DUE_READ).await?;
@@ -150,7 +153,8 @@ impl TaskWork {
             return Ok(None);
         }
         if let Some(until) = leased.held_until() {
-            self.tasks.put_off(task, until, Some(worker)).await?;
+            let holder = Holder { worker: worker.to_owned(), since: leased.at };
+            self.tasks.put_off(task, until, Some(&holder)).await?;
         }
         self.hand_out(job, task, leased, terms).await
     }

@@ -1,10 +1,12 @@
 //! `work-task`: lends tasks to workers outside of the stack, and takes their results.
 //!
 //! Behind `POST /api/tasks/lease` and `POST /api/tasks/{taskId}/beat`, `…/finish` and `…/release`. [`lend`] finds a task
-//! for a worker, [`hold`] keeps it or gives it back, [`report`] takes its outcomes. [`error`] says why they refuse,
+//! for a worker, [`hold`] keeps it or gives it back, [`report`] takes its outcomes. Behind `GET /api/workers`, [`workers`]
+//! lists who has tasks, and [`asks`] notes that workers ask. [`error`] says why they refuse,
 //! [`allowed`] who may work on what, [`handler`] maps the HTTP requests to the use cases, [`mod@start`] builds them.
 
 pub mod allowed;
+pub mod asks;
 pub mod declaration;
 pub mod error;
 pub mod handler;
@@ -12,3 +14,4 @@ pub mod hold;
 pub mod lend;
 pub mod report;
 pub mod start;
+pub mod workers;

@@ -12,6 +12,7 @@ use rowmill_settings::JobTargets;
 use rowmill_targets::Targets;
 
 use crate::allowed::{Allowed, WorkerSettings};
+use crate::asks::Asks;
 use crate::declaration::FUNCTION;
 use crate::error::TaskError;
 use crate::handler::{self, TaskRoutes};
@@ -40,6 +41,11 @@ impl TaskTypes {
         Self(terms.collect())
     }
 
+    /// The types whose tasks workers lease.
+    pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().filter(|(_, terms)| !terms.called).map(|(name, _)| name.as_str())
+    }
+
     /// The terms of a type whose tasks workers lease.
     pub(crate) fn lent(&self, job_type: &str) -> Result<TaskTerms, TaskError> {
         let terms = self.terms(job_type).ok().filter(|terms| !terms.called);
@@ -62,6 +68,7 @@ impl TaskWork {
             clock: ports.clock.get()?,
             entropy: ports.entropy.get()?,
             types,
+            asks: Asks::default(),
             output_max_bytes: OUTPUT_MAX_BYTES,
         })
     }

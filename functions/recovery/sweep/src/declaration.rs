@@ -4,7 +4,7 @@ use rowmill_core::model::breaker::BreakerLimits;
 use rowmill_settings::declaration::{Advice, Errors, Figure, Function, Trigger, Use};
 use rowmill_settings::{
     ADMISSION_TABLE, BUCKET, COMPLETIONS_QUEUE, ISOLATE_QUEUE, ITEMS_HIGH_QUEUE, ITEMS_LOW_QUEUE, ITEMS_QUEUE,
-    JOBS_HIGH_QUEUE, JOBS_QUEUE, JOBS_TABLE, JobTypeSettings, LANES_QUEUE, SettingsGroup, TASKS_TABLE,
+    JOBS_HIGH_QUEUE, JOBS_QUEUE, JOBS_TABLE, JobTargets, JobTypeSettings, LANES_QUEUE, SettingsGroup, TASKS_TABLE,
 };
 
 use crate::limits::{SweepLimits, TIMEOUT};
@@ -16,7 +16,7 @@ pub static FUNCTION: Function = Function {
     triggers: &[Trigger::Schedule("rate(1 minute)")],
     timeout: Figure::Is(TIMEOUT.as_secs() as u32),
     memory_megabytes: Function::SMALL,
-    settings: &[SweepLimits::GROUP, BreakerLimits::GROUP, JobTypeSettings::GROUP],
+    settings: &[SweepLimits::GROUP, BreakerLimits::GROUP, JobTypeSettings::GROUP, JobTargets::GROUP],
     uses: &[
         Use::of("Jobs", &["dynamodb:GetItem", "dynamodb:UpdateItem", "dynamodb:Query"], &[JOBS_TABLE]),
         Use::of("JobsDue", &["dynamodb:Query"], &[JOBS_TABLE]).parts(&["/index/wake-index"]),
@@ -28,9 +28,10 @@ pub static FUNCTION: Function = Function {
         Use::of("Tasks", &["dynamodb:Query", "dynamodb:UpdateItem", "dynamodb:DeleteItem"], &[TASKS_TABLE])
             .why(
                 "What workers have done of a stopped job counts, whether they ask again or not. A service that died is \
-                 called again.",
+                 called again. Tasks that nobody asks for are counted.",
             )
             .unseen(&[("dynamodb:DeleteItem", "TasksTable", "removing a task whose worker never asks again")]),
+        Use::of("TasksDue", &["dynamodb:Query"], &[TASKS_TABLE]).parts(&["/index/due-index"]),
         Use::of("ChunkIndexes", &["s3:GetObject"], &[BUCKET]).parts(&["/results/*"]),
         Use::send(&[
             JOBS_QUEUE,

@@ -1,8 +1,9 @@
 //! `sweep`: recovers jobs after a crash, and stops jobs past their deadline.
 //!
-//! Called by a schedule. [`sweep`] is the use case, [`handler`] maps the tick to it, [`limits`] has the limits,
-//! [`mod@start`] builds the use case.
+//! Called by a schedule. [`sweep`] is the use case, [`census`] counts the tasks of workers beside it, [`handler`] maps
+//! the tick to both, [`limits`] has the limits, [`mod@start`] builds the use cases.
 
+pub mod census;
 pub mod declaration;
 pub mod handler;
 pub mod limits;

@@ -318,7 +318,7 @@ impl Sweeper {
         swept: &mut Swept,
     ) -> Result<(Timestamp, u32), PortError> {
         let now = self.clock.now();
-        let tasks = self.tasks.of_job(&job.job_type, &job.owner, job.job_guid, TASKS_OF_LOOK_MAX).await?;
+        let tasks = self.tasks.of_job(&job.job_type, &job.owner, job.job_guid, None, TASKS_OF_LOOK_MAX).await?;
         if !tasks.is_empty() {
             return Ok((self.give_back_tasks(&tasks, swept).await?, job.recoveries));
         }
@@ -342,7 +342,7 @@ impl Sweeper {
         if job.split.tallies == 0 {
             return Ok(None);
         }
-        let tasks = self.tasks.of_job(&job.job_type, &job.owner, job.job_guid, TASKS_OF_LOOK_MAX).await?;
+        let tasks = self.tasks.of_job(&job.job_type, &job.owner, job.job_guid, None, TASKS_OF_LOOK_MAX).await?;
         let now = self.clock.now();
         let looks = TaskLooks { tasks: &*self.tasks, chunks: &*self.chunks };
         for task in tasks.iter().filter(|task| task.called && task.due_at <= now) {

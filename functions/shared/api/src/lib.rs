@@ -12,6 +12,7 @@
 //! allows unknown fields, and the words in it that may grow are [`Open`](rowmill_core::words::Open), so that an older
 //! client reads a newer answer.
 
+pub mod at_work;
 pub mod client_config;
 pub mod cost;
 pub mod dead_letter;

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
+use rowmill_core::model::at_work::TaskState;
 use rowmill_core::model::audit::{AuditProof, AuditVerdict};
 use rowmill_core::model::cost::Usage;
 use rowmill_core::model::dead_letter::DeadLetterKind;
@@ -19,6 +20,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
+use crate::at_work::{TaskAtWork, TaskPage, WorkerList, WorkerView};
 use crate::client_config::{ClientConfig, ClientLimits, SignIn};
 use crate::cost::JobCost;
 use crate::dead_letter::{DeadChunk, DeadLetter, DeadLetterList};
@@ -73,6 +75,8 @@ examples! {
     AuditProof => audit(),
     JobWhy => why(),
     GatewayMessage => GatewayMessage { message: "Too Many Requests".into() },
+    TaskPage => TaskPage { tasks: vec![task_at_work()], next: None },
+    WorkerList => workers(),
     LeaseRequest => LeaseRequest { job_types: vec!["render".to_owned()], worker: "render-7".to_owned() },
     TaskView => task(),
     ReportRequest => report(),
@@ -302,6 +306,36 @@ fn task() -> TaskView {
         beat_seconds: 60,
         stop_after_seconds: 90,
     }
+}
+
+/// A task in the hands of a worker, with half of its items done.
+pub fn task_at_work() -> TaskAtWork {
+    TaskAtWork {
+        task_id: format!("{JOB_GUID}.1.0.3"),
+        first_row: 7,
+        items: 20,
+        done: 10,
+        state: TaskState::Held.into(),
+        worker: Some("render-7".to_owned()),
+        since: Some(at(60)),
+        last_beat_at: Some(at(300)),
+        until: Some(at(390)),
+    }
+}
+
+/// A worker with two tasks.
+pub fn workers() -> WorkerList {
+    let worker = WorkerView {
+        worker: "render-7".to_owned(),
+        job_type: "render".to_owned(),
+        tasks_held: 2,
+        tasks_dead: 0,
+        items: 40,
+        items_done: 17,
+        since: at(60),
+        last_beat_at: Some(at(300)),
+    };
+    WorkerList { workers: vec![worker], complete: true }
 }
 
 fn report() -> ReportRequest {

@@ -1,7 +1,8 @@
-//! Routes of workers.
+//! Routes of tasks, and of the workers that process them.
 
-use super::{Answer, Json, Operation, RETRY_AFTER, RequestBody, Route, at_most};
-use crate::problem::ProblemCode::{self, NotFound, TaskGone, UnknownJobType};
+use super::{Answer, Json, Operation, RETRY_AFTER, RequestBody, Route, at_most, query};
+use crate::at_work::{TaskPage, WorkerList};
+use crate::problem::ProblemCode::{self, InvalidQuery, NotFound, TaskGone, UnknownJobType};
 use crate::task::{LeaseRequest, ReleaseRequest, ReportRequest, TaskOrderView, TaskView};
 
 const ORDER: &[Answer] = &[Answer::of::<TaskOrderView>(200, "What to do next.")];
@@ -9,6 +10,30 @@ const ORDER: &[Answer] = &[Answer::of::<TaskOrderView>(200, "What to do next.")]
 const HELD: &[(u16, ProblemCode)] = &[(404, NotFound), (410, TaskGone)];
 
 routes! {
+    ListTasks = "GET" "/api/jobs/{jobGuid}/tasks" by "job-status" {
+        summary: "List the tasks of a job",
+        description: "Who works on what: the chunks of an active job that wait for workers outside of the stack, or that those \
+                      hold, a page at a time. A page may have fewer tasks than `limit` although more follow: only `next` tells.",
+        parameters: &[
+            query(
+                "limit", "The most tasks of a page: 100 if left out, at most 100.",
+                r#"{"type": "integer", "minimum": 1, "maximum": 100}"#,
+            ),
+            query("after", "The `next` of the page before.", r#"{"type": "string", "pattern": "^[0-9a-f-]{36}(\\.[0-9]{1,10}){3}$"}"#),
+        ],
+        answers: &[Answer::of::<TaskPage>(200, "A page of tasks.")],
+        problems: &[(400, InvalidQuery), (404, NotFound)],
+        // Reads up to 202 rows.
+        limits: at_most(120, 2400),
+    }
+    ListWorkers = "GET" "/api/workers" by "work-task" {
+        summary: "List workers",
+        description: "The workers that have tasks, of all job types that the caller may work on. Looks at 1,000 leased tasks at \
+                      most; `complete` says whether these are all.",
+        answers: &[Answer::of::<WorkerList>(200, "The workers.")],
+        // Reads up to 6,000 rows.
+        limits: at_most(30, 600),
+    }
     LeaseTask = "POST" "/api/tasks/lease" by "work-task" {
         summary: "Lease a task",
         description: "For workers outside of the stack, on job types that are configured with `workers`. `docs/workers.md` has the \

@@ -6,7 +6,7 @@ use super::{at, run_checks};
 use crate::fixtures;
 use crate::model::ids::{JobGuid, Owner};
 use crate::model::messages::ChunkMessage;
-use crate::model::task::{Task, place_of};
+use crate::model::task::{Holder, Task, place_of};
 use crate::ports::Tasks;
 
 /// Checks a [`Tasks`].
@@ -19,10 +19,12 @@ pub async fn tasks<S: Tasks>(make: impl AsyncFn() -> S) {
         an_offered_task_reads_back,
         a_task_that_is_there_stays_as_it_is_unless_its_message_is_from_before_a_pause,
         due_tasks_come_longest_due_first,
-        the_tasks_of_a_job_are_those_of_no_other,
+        the_tasks_that_are_due_last_come_latest_first,
+        the_tasks_of_a_job_are_those_of_no_other_a_page_at_a_time,
         owners_are_known_until_they_are_forgotten_as_seen,
         a_task_is_put_off_only_as_seen,
         a_task_is_removed_only_as_seen,
+        the_last_ask_for_a_type_reads_back,
     );
 }
 
@@ -81,22 +83,50 @@ async fn due_tasks_come_longest_due_first(tasks: &impl Tasks) {
     assert!(due(2, 10).await.is_empty());
 }
 
-async fn the_tasks_of_a_job_are_those_of_no_other(tasks: &impl Tasks) {
-    let own: Vec<Task> = (0..5).map(|tally| task(tally, "ann", 1)).collect();
+async fn the_tasks_that_are_due_last_come_latest_first(tasks: &impl Tasks) {
+    for (tally, second) in [(0, 5), (1, 3), (2, 7)] {
+        tasks.offer(&task(tally, "ann", second), at(1)).await.unwrap();
+    }
+    tasks.offer(&task(3, "bob", 9), at(1)).await.unwrap();
+    let last = async |limit| {
+        let last = tasks.due_last("render", &Owner("ann".to_owned()), limit).await.unwrap();
+        last.iter().map(|task| task.message.address.tally).collect::<Vec<u32>>()
+    };
+    assert_eq!(last(10).await, [2, 0, 1]);
+    assert_eq!(last(2).await, [2, 0]);
+    assert!(tasks.due_last("mail", &Owner("ann".to_owned()), 10).await.unwrap().is_empty());
+}
+
+async fn the_last_ask_for_a_type_reads_back(tasks: &impl Tasks) {
+    assert_eq!(tasks.last_ask("render").await.unwrap(), None);
+    for second in [1, 9] {
+        tasks.note_ask("render", at(second)).await.unwrap();
+        assert_eq!(tasks.last_ask("render").await.unwrap(), Some(at(second)));
+    }
+    assert_eq!(tasks.last_ask("mail").await.unwrap(), None);
+    assert!(tasks.owners("render", 0, 10).await.unwrap().is_empty(), "nobody has offered any");
+}
+
+async fn the_tasks_of_a_job_are_those_of_no_other_a_page_at_a_time(tasks: &impl Tasks) {
+    let mut own: Vec<Task> = (8..13).map(|tally| task(tally, "ann", 1)).collect();
+    own.sort_by_key(|task| task.id().to_string());
     let job_guid = JobGuid(Uuid::from_u128(7));
     let other = ChunkMessage { job_guid, ..own[0].message.clone() };
     let other = Task { message: other, ..own[0].clone() };
     for offered in own.iter().chain([&other]) {
         tasks.offer(offered, at(1)).await.unwrap();
     }
-    let of = async |job, limit| {
-        let mut found = tasks.of_job("render", &Owner("ann".to_owned()), job, limit).await.unwrap();
-        found.sort_by_key(Task::id);
-        found
+    let of = async |job, after: Option<&Task>, limit| {
+        tasks.of_job("render", &Owner("ann".to_owned()), job, after.map(Task::id), limit).await.unwrap()
     };
-    assert_eq!(of(own[0].id().job, 10).await, own);
-    assert_eq!(of(own[0].id().job, 3).await.len(), 3);
-    assert_eq!(of(job_guid, 10).await, [other]);
+    let job = own[0].id().job;
+    assert_eq!(of(job, None, 10).await, own);
+    assert_eq!(of(job, None, 3).await, own[..3]);
+    assert_eq!(of(job, Some(&own[2]), 10).await, own[3..]);
+    tasks.remove(&own[2]).await.unwrap();
+    assert_eq!(of(job, Some(&own[2]), 1).await, own[3..4], "behind one that is gone");
+    assert_eq!(of(job, Some(&own[4]), 10).await, []);
+    assert_eq!(of(job_guid, None, 10).await, [other]);
 }
 
 async fn owners_are_known_until_they_are_forgotten_as_seen(tasks: &impl Tasks) {
@@ -124,10 +154,11 @@ async fn a_task_is_put_off_only_as_seen(tasks: &impl Tasks) {
     tasks.put_off(&offered, at(9), None).await.unwrap();
     assert_eq!(read(tasks, &offered).await, None, "a task that is gone stays so");
     tasks.offer(&offered, at(1)).await.unwrap();
-    tasks.put_off(&offered, at(5), Some("w1")).await.unwrap();
-    let held = Task { due_at: at(5), holder: Some("w1".to_owned()), ..offered.clone() };
+    let holder = |name: &str, second| Holder { worker: name.to_owned(), since: at(second) };
+    tasks.put_off(&offered, at(5), Some(&holder("w1", 2))).await.unwrap();
+    let held = Task { due_at: at(5), holder: Some(holder("w1", 2)), ..offered.clone() };
     assert_eq!(read(tasks, &offered).await, Some(held.clone()));
-    tasks.put_off(&offered, at(7), Some("w2")).await.unwrap();
+    tasks.put_off(&offered, at(7), Some(&holder("w2", 3))).await.unwrap();
     assert_eq!(read(tasks, &offered).await, Some(held.clone()), "somebody was first");
     tasks.put_off(&held, at(8), None).await.unwrap();
     assert_eq!(read(tasks, &offered).await, Some(Task { due_at: at(8), ..held }));

@@ -1,3 +1,4 @@
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 
@@ -6,7 +7,7 @@ use jiff::Timestamp;
 
 use super::lock;
 use crate::model::ids::{JobGuid, Owner};
-use crate::model::task::{Task, TaskId, place_of};
+use crate::model::task::{Holder, Task, TaskId, place_of};
 use crate::ports::{PortError, Tasks};
 
 /// The tasks table in memory.
@@ -18,6 +19,8 @@ struct Tables {
     tasks: BTreeMap<TaskId, Task>,
     /// When each owner was offered a task of a type last.
     owners: BTreeMap<(String, Owner), Timestamp>,
+    /// When a worker asked for tasks of a type last.
+    asks: BTreeMap<String, Timestamp>,
 }
 
 impl InMemoryTasks {
@@ -75,20 +78,38 @@ impl Tasks for InMemoryTasks {
         Ok(due)
     }
 
-    async fn of_job(&self, job_type: &str, owner: &Owner, job: JobGuid, limit: usize) -> Result<Vec<Task>, PortError> {
-        let tables = lock(&self.0);
-        Ok(tables.of(job_type, owner).filter(|task| task.id().job == job).take(limit).cloned().collect())
+    async fn due_last(&self, job_type: &str, owner: &Owner, limit: usize) -> Result<Vec<Task>, PortError> {
+        let mut tasks: Vec<Task> = lock(&self.0).of(job_type, owner).cloned().collect();
+        tasks.sort_by_key(|task| Reverse(task.due_at));
+        tasks.truncate(limit);
+        Ok(tasks)
+    }
+
+    async fn of_job(
+        &self,
+        job_type: &str,
+        owner: &Owner,
+        job: JobGuid,
+        after: Option<TaskId>,
+        limit: usize,
+    ) -> Result<Vec<Task>, PortError> {
+        let mut tasks: Vec<Task> =
+            lock(&self.0).of(job_type, owner).filter(|task| task.id().job == job).cloned().collect();
+        tasks.sort_by_key(|task| task.id().to_string());
+        tasks.retain(|task| after.is_none_or(|after| task.id().to_string() > after.to_string()));
+        tasks.truncate(limit);
+        Ok(tasks)
     }
 
     async fn are_there(&self, job_type: &str, owner: &Owner) -> Result<bool, PortError> {
         Ok(lock(&self.0).of(job_type, owner).next().is_some())
     }
 
-    async fn put_off(&self, seen: &Task, due_at: Timestamp, holder: Option<&str>) -> Result<(), PortError> {
+    async fn put_off(&self, seen: &Task, due_at: Timestamp, holder: Option<&Holder>) -> Result<(), PortError> {
         if let Some(task) = lock(&self.0).tasks.get_mut(&seen.id()).filter(|task| task.due_at == seen.due_at) {
             task.due_at = due_at;
             if let Some(holder) = holder {
-                task.holder = Some(holder.to_owned());
+                task.holder = Some(holder.clone());
             }
         }
         Ok(())
@@ -100,5 +121,14 @@ impl Tasks for InMemoryTasks {
             tables.tasks.remove(&seen.id());
         }
         Ok(())
+    }
+
+    async fn note_ask(&self, job_type: &str, now: Timestamp) -> Result<(), PortError> {
+        lock(&self.0).asks.insert(job_type.to_owned(), now);
+        Ok(())
+    }
+
+    async fn last_ask(&self, job_type: &str) -> Result<Option<Timestamp>, PortError> {
+        Ok(lock(&self.0).asks.get(job_type).copied())
     }
 }

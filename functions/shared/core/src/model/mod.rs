@@ -1,5 +1,6 @@
 //! The data model of jobs: types and rules, without any input or output.
 
+pub mod at_work;
 pub mod audit;
 pub mod blocks;
 pub mod breaker;

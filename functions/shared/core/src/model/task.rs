@@ -106,9 +106,19 @@ pub struct Task {
     /// True if its holder is a service, which is called: nobody leases it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub called: bool,
-    /// The name of the worker that leased it last.
+    /// The worker that leased it last.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub holder: Option<String>,
+    pub holder: Option<Holder>,
+}
+
+/// A worker that has leased a task.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Holder {
+    /// Its name for people.
+    pub worker: String,
+    /// When it leased the task.
+    pub since: Timestamp,
 }
 
 impl Task {

@@ -30,6 +30,14 @@ words! {
         Resuming = "resuming",
         /// Chunks are sent, and none has begun: they wait in a queue behind those of other jobs.
         ChunksQueued = "chunks_queued",
+        /// Tasks of the job wait, and no worker asks for its type.
+        NoWorker = "no_worker",
+        /// Workers of the job, or calls of its service, have died. Others get their tasks.
+        WorkerDied = "worker_died",
+        /// Workers, or a service that answers later, process tasks of the job.
+        TasksHeld = "tasks_held",
+        /// Tasks of the job wait for workers that are busy, or for a call.
+        TasksOffered = "tasks_offered",
         /// The breaker of the job type is open: the target does not answer.
         BreakerOpen = "breaker_open",
         /// Runs of the job type failed lately with transient errors.

@@ -2,7 +2,7 @@ use async_trait::async_trait;
 use jiff::Timestamp;
 
 use crate::model::ids::{JobGuid, Owner};
-use crate::model::task::{Task, TaskId};
+use crate::model::task::{Holder, Task, TaskId};
 use crate::ports::PortError;
 
 /// The rows of [tasks](crate::model::task): what workers outside of the stack look for.
@@ -25,15 +25,33 @@ pub trait Tasks: Send + Sync {
     /// Tasks of a type and owner that are due by `now`, longest due first: at most `limit`.
     async fn due(&self, job_type: &str, owner: &Owner, now: Timestamp, limit: usize) -> Result<Vec<Task>, PortError>;
 
-    /// Tasks of a job of this type and owner, due or not, in no order: at most `limit`.
-    async fn of_job(&self, job_type: &str, owner: &Owner, job: JobGuid, limit: usize) -> Result<Vec<Task>, PortError>;
+    /// Tasks of a type and owner that are due last, or will be, latest first: at most `limit`. Those that were leased
+    /// lately come first: they are due at the end of their lease.
+    async fn due_last(&self, job_type: &str, owner: &Owner, limit: usize) -> Result<Vec<Task>, PortError>;
+
+    /// Tasks of a job of this type and owner, due or not, in the order of their names: at most `limit`, from behind
+    /// `after` on.
+    async fn of_job(
+        &self,
+        job_type: &str,
+        owner: &Owner,
+        job: JobGuid,
+        after: Option<TaskId>,
+        limit: usize,
+    ) -> Result<Vec<Task>, PortError>;
 
     /// True if an owner has a task of this type, due or not.
     async fn are_there(&self, job_type: &str, owner: &Owner) -> Result<bool, PortError>;
 
     /// Makes a task due at another time, and notes its holder if there is one. Condition: it is due as seen.
-    async fn put_off(&self, seen: &Task, due_at: Timestamp, holder: Option<&str>) -> Result<(), PortError>;
+    async fn put_off(&self, seen: &Task, due_at: Timestamp, holder: Option<&Holder>) -> Result<(), PortError>;
 
     /// Removes a task. Condition: it is due as seen. So one that was offered again stays.
     async fn remove(&self, seen: &Task) -> Result<(), PortError>;
+
+    /// Notes that a worker has asked for tasks of a type.
+    async fn note_ask(&self, job_type: &str, now: Timestamp) -> Result<(), PortError>;
+
+    /// When a worker was noted last that has asked for tasks of a type.
+    async fn last_ask(&self, job_type: &str) -> Result<Option<Timestamp>, PortError>;
 }

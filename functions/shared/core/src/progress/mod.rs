@@ -5,13 +5,14 @@
 //! | [`update`] | updates of the job row: transitions, stops, leases |
 //! | [`counters`] | the totals and the open tallies of an attempt |
 //! | [`commit`] | commits of chunks, and the chunks that are sent after them |
-//! | [`tasks`] | tasks of workers that go back to `process-items` |
+//! | [`tasks`] | tasks of workers: looks at those that are due, and who works on which |
 //! | [`breaker`] | the breaker of a job type, for jobs whose target is down |
-//! | [`why`] | what holds a job up |
+//! | [`why`], [`task_reasons`] | what holds a job up |
 
 pub mod breaker;
 pub mod commit;
 pub mod counters;
+pub mod task_reasons;
 pub mod tasks;
 pub mod update;
 pub mod why;

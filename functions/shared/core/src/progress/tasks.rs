@@ -1,14 +1,19 @@
-//! Looks at tasks that are due.
+//! Looks at tasks that are due, and who works on tasks.
 
 use std::time::Duration;
 
+use futures::stream::{self, StreamExt, TryStreamExt};
 use jiff::Timestamp;
 
+use crate::model::at_work::AtWork;
 use crate::model::checkpoint::Checkpoint;
 use crate::model::job::Job;
 use crate::model::messages::ChunkMessage;
 use crate::model::task::{Task, TaskId, TaskLook};
-use crate::ports::{PortError, Queue, Tasks};
+use crate::ports::{JobStore, PortError, Queue, Tasks};
+
+/// Number of checkpoints that are read at once.
+const READS_AT_ONCE: usize = 32;
 
 /// Time between two looks of the sweep at a job with tasks that services are called with. Nobody else finds that a
 /// service has died.
@@ -73,4 +78,22 @@ pub async fn give_back(
 ) -> Result<(), PortError> {
     chunks.send(std::slice::from_ref(&given_back.message)).await?;
     tasks.remove(given_back).await
+}
+
+/// Reads the checkpoint of each of these tasks.
+pub async fn with_checkpoints(
+    jobs: &dyn JobStore,
+    tasks: Vec<Task>,
+) -> Result<Vec<(Task, Option<Checkpoint>)>, PortError> {
+    let reads = tasks.into_iter().map(async |task| {
+        let checkpoint = jobs.checkpoint(task.id().job, task.id().chunk).await?;
+        Ok((task, checkpoint))
+    });
+    stream::iter(reads).buffered(READS_AT_ONCE).try_collect().await
+}
+
+/// Reads who works on these tasks.
+pub async fn at_work(jobs: &dyn JobStore, tasks: Vec<Task>, now: Timestamp) -> Result<Vec<AtWork>, PortError> {
+    let read = with_checkpoints(jobs, tasks).await?.into_iter();
+    Ok(read.map(|(task, checkpoint)| AtWork::of(task, checkpoint.as_ref(), now)).collect())
 }

@@ -13,6 +13,7 @@ use crate::model::tally::{ChunkAddress, Tally};
 use crate::model::why::{Reason, ReasonCode};
 use crate::ports::SlotsTaken;
 use crate::progress::counters::Counters;
+use crate::progress::task_reasons::{TasksSeen, no_worker, tasks_held, tasks_offered, worker_died};
 
 /// Number of chunks in flight whose checkpoints are read: the first of them hold up the others.
 const CHECKPOINTS_READ: usize = 16;
@@ -33,6 +34,8 @@ pub struct Seen<'a> {
     pub lanes: Option<u32>,
     /// The checkpoints of [`looked_at`], as far as there are any.
     pub checkpoints: Vec<Checkpoint>,
+    /// Its tasks, if workers outside of the stack process it. Then no checkpoints are read beside theirs.
+    pub tasks: Option<TasksSeen>,
     /// Read if it [waits for capacity](waits_for_capacity).
     pub others: Option<Others>,
     pub now: Timestamp,
@@ -80,6 +83,10 @@ fn of_runnable(seen: &Seen<'_>) -> Vec<Reason> {
         not_taken_up(seen),
         resuming(seen),
         chunks_queued(seen),
+        no_worker(seen),
+        worker_died(seen),
+        tasks_held(seen),
+        tasks_offered(seen),
         breaker(seen),
         one_by_one(seen),
         silent(seen),
@@ -177,7 +184,8 @@ fn chunks_queued(seen: &Seen<'_>) -> Option<Reason> {
     let message =
         "Chunks of the job are sent, and none has begun: the workers are busy with other jobs, or are throttled.";
     let reason = Reason::new(ReasonCode::ChunksQueued, message).since(job.moved_at).next_look_at(job.wake_at);
-    is_queued(job).then(|| behind(seen, reason.number("chunksInFlight", seen.counters.in_flight(job))))
+    (is_queued(job) && seen.tasks.is_none())
+        .then(|| behind(seen, reason.number("chunksInFlight", seen.counters.in_flight(job))))
 }
 
 /// The reason with the active jobs besides this one.
@@ -250,7 +258,8 @@ fn silent(seen: &Seen<'_>) -> Option<Reason> {
     let message = "Nothing was noted of the job since then: its items take long or wait, or a message is lost. At its next \
                    look Rowmill sends again what is missing.";
     let reason = Reason::new(ReasonCode::Silent, message).since(since).next_look_at(job.wake_at);
-    (since + SILENCE <= seen.now).then(|| reason.number("recoveries", job.recoveries))
+    // Whoever has a task beats.
+    (since + SILENCE <= seen.now && seen.tasks.is_none()).then(|| reason.number("recoveries", job.recoveries))
 }
 
 fn splitting(seen: &Seen<'_>) -> Option<Reason> {

@@ -2,14 +2,17 @@
 
 use jiff::Timestamp;
 
+use super::task_reasons::TasksSeen;
 use super::why::{Others, Seen, looked_at, reasons, waits_for_capacity};
 use crate::fixtures;
+use crate::model::at_work::{AtWork, TaskState};
 use crate::model::breaker::{Breaker, BreakerPause, BreakerState, Probe};
 use crate::model::checkpoint::{Checkpoint, InFlight};
 use crate::model::ids::{JobGuid, RunId};
 use crate::model::job::states::{Phase, Status};
 use crate::model::job::{Job, Lease, Priority, Redrive, SharedSlots, SplitState, Stop, StopCode};
 use crate::model::tally::{ChunkAddress, Counts, Mark, MarkKind, Tally, Totals};
+use crate::model::task::{Holder, Task};
 use crate::model::why::{Reason, ReasonCode};
 use crate::ports::{ActiveJobs, SlotsTaken};
 use crate::progress::counters::Counters;
@@ -62,7 +65,7 @@ fn half_done() -> Counters {
 }
 
 fn seen<'a>(job: &'a Job, counters: &'a Counters) -> Seen<'a> {
-    Seen { job, counters, breaker: None, lanes: None, checkpoints: Vec::new(), others: None, now: at(NOW) }
+    Seen { job, counters, breaker: None, lanes: None, checkpoints: Vec::new(), tasks: None, others: None, now: at(NOW) }
 }
 
 fn codes(seen: &Seen<'_>) -> Vec<ReasonCode> {
@@ -267,4 +270,48 @@ fn there_is_always_a_reason() {
             }
         }
     }
+}
+
+/// A task in this state, offered at 700, leased by a worker at 800 whose last beat was at 950.
+fn task(state: TaskState) -> AtWork {
+    let holder = Some(Holder { worker: "w1".to_owned(), since: at(800) });
+    let task = Task {
+        job_type: "import".to_owned(),
+        message: fixtures::chunk_message(0, 0),
+        due_at: at(700),
+        called: false,
+        holder,
+    };
+    AtWork { task, state, done: 2, last_beat_at: Some(at(950)), until: None }
+}
+
+#[test]
+fn a_job_of_workers_tells_who_works_and_who_is_missing() {
+    use ReasonCode::*;
+    use TaskState::*;
+    let (fresh, half) = (Job { first_chunk_at: None, moved_at: at(700), ..running() }, half_done());
+    let of = |states: &[TaskState], last_ask: Option<i64>| {
+        let tasks = states.iter().copied().map(task).collect();
+        Seen { tasks: Some(TasksSeen { tasks, last_ask: last_ask.map(at) }), ..seen(&fresh, &half) }
+    };
+    let cases: [(&[TaskState], Option<i64>, &[ReasonCode]); 7] = [
+        (&[Offered], None, &[NoWorker]),
+        (&[Offered], Some(800), &[NoWorker]),
+        (&[Offered], Some(900), &[TasksOffered]),
+        (&[Held], None, &[TasksHeld]),
+        (&[Held, Dead, Offered], Some(800), &[NoWorker, WorkerDied, TasksHeld]),
+        (&[Held, Dead, Offered], Some(900), &[WorkerDied, TasksHeld, TasksOffered]),
+        (&[Dead], Some(800), &[WorkerDied]),
+    ];
+    for (states, last_ask, expected) in cases {
+        assert_eq!(codes(&of(states, last_ask)), expected, "{states:?}, asked at {last_ask:?}");
+    }
+    let since = |states: &[TaskState], last_ask| only(&of(states, last_ask)).since;
+    assert_eq!(since(&[Offered], None), Some(at(700)), "since the first was offered");
+    assert_eq!(since(&[Offered], Some(800)), Some(at(800)), "since a worker asked");
+    assert_eq!(since(&[Held], None), Some(at(800)), "since the lease");
+    assert_eq!(since(&[Dead], None), Some(at(950)), "since the last beat");
+    let held = only(&of(&[Held, Held], None)).numbers;
+    let items = 2 * u64::from(fixtures::chunk_message(0, 0).chunk.items);
+    assert_eq!((held["tasksHeld"], held["items"], held["itemsDone"]), (2, items, 4));
 }

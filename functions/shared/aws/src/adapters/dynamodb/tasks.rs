@@ -1,5 +1,7 @@
 //! The tasks table.
 
+use std::collections::HashMap;
+
 use async_trait::async_trait;
 use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::operation::query::builders::QueryFluentBuilder;
@@ -7,7 +9,7 @@ use aws_sdk_dynamodb::operation::update_item::builders::UpdateItemFluentBuilder;
 use aws_sdk_dynamodb::types::AttributeValue;
 use jiff::Timestamp;
 use rowmill_core::model::ids::{JobGuid, Owner};
-use rowmill_core::model::task::{TASK_KEPT, Task, TaskId, place_of};
+use rowmill_core::model::task::{Holder, TASK_KEPT, Task, TaskId, place_of};
 use rowmill_core::ports::{BoxError, PortError, Tasks};
 
 use super::attributes::{Item, expiry_seconds, from_millis, number, text, time};
@@ -26,10 +28,16 @@ const OFFER: Update = Update {
 const PUT_OFF: Update =
     Update { doing: "putting a task off", change: "SET #dueAt = :due", condition: "#dueAt = :seen" };
 
-const LEND: Update = Update { change: "SET #dueAt = :due, #holder = :holder", ..PUT_OFF };
+const LEND: Update = Update { change: "SET #dueAt = :due, #holder = :holder, #heldSince = :since", ..PUT_OFF };
 
 const NOTE_OWNER: Update =
     Update { doing: "noting who has tasks", change: "SET #at = :at, #expiresAt = :expires", condition: "" };
+
+const NOTE_ASK: Update =
+    Update { doing: "noting who asks for tasks", change: "SET #at = :at, #expiresAt = :expires", condition: "" };
+
+/// The sort key of a row that is alone in its partition.
+const ONLY: &str = "-";
 
 /// The tasks table in DynamoDB.
 #[derive(Clone, Debug)]
@@ -55,6 +63,18 @@ impl DynamoDbTasks {
             .limit(i32::try_from(limit).unwrap_or(i32::MAX))
             .expression_attribute_names("#scope", "scope")
             .expression_attribute_values(":scope", text(scope))
+    }
+
+    async fn row<T>(
+        &self,
+        doing: &'static str,
+        (scope, entry): (String, String),
+        read: impl Fn(&Item) -> Result<T, BoxError>,
+    ) -> Result<Option<T>, PortError> {
+        let request = self.client.get_item().table_name(&self.table).consistent_read(true);
+        let request = request.key("scope", text(scope)).key("entry", text(entry));
+        let row = request.send().await.map_err(|error| port_error(doing, error))?.item;
+        row.map(|row| read(&row).map_err(|error| PortError::invalid(doing, error))).transpose()
     }
 
     /// Deletes a row on a condition. A failed condition is no error.
@@ -94,6 +114,11 @@ fn tasks_scope(job_type: &str, owner: &Owner) -> String {
     format!("tasks#{job_type}#{owner}")
 }
 
+/// The partition of the note of the last worker that has asked for a type.
+fn asks_scope(job_type: &str) -> String {
+    format!("asks#{job_type}")
+}
+
 fn owner_entry(owner: &Owner) -> String {
     format!("{:08x}#{owner}", place_of(owner))
 }
@@ -128,7 +153,10 @@ fn task_of(job_type: &str, row: &Item) -> Result<Task, BoxError> {
         message: serde_json::from_str(message)?,
         due_at: time_of(row, "dueAt")?,
         called: row.get("called").and_then(|called| called.as_bool().ok()) == Some(&true),
-        holder: row.get("holder").and_then(|holder| holder.as_s().ok()).cloned(),
+        holder: match row.get("holder").and_then(|holder| holder.as_s().ok()) {
+            Some(worker) => Some(Holder { worker: worker.clone(), since: time_of(row, "heldSince")? }),
+            None => None,
+        },
     })
 }
 
@@ -160,11 +188,8 @@ impl Tasks for DynamoDbTasks {
     }
 
     async fn task(&self, job_type: &str, owner: &Owner, id: TaskId) -> Result<Option<Task>, PortError> {
-        const DOING: &str = "reading a task";
-        let request = self.client.get_item().table_name(&self.table).consistent_read(true);
-        let request = request.key("scope", text(tasks_scope(job_type, owner))).key("entry", text(id));
-        let row = request.send().await.map_err(|error| port_error(DOING, error))?.item;
-        row.map(|row| task_of(job_type, &row).map_err(|error| PortError::invalid(DOING, error))).transpose()
+        let key = (tasks_scope(job_type, owner), id.to_string());
+        self.row("reading a task", key, |row| task_of(job_type, row)).await
     }
 
     async fn owners(&self, job_type: &str, from: u32, limit: usize) -> Result<Vec<(Owner, Timestamp)>, PortError> {
@@ -191,9 +216,26 @@ impl Tasks for DynamoDbTasks {
         readable("reading due tasks", request, |row| task_of(job_type, row)).await
     }
 
-    async fn of_job(&self, job_type: &str, owner: &Owner, job: JobGuid, limit: usize) -> Result<Vec<Task>, PortError> {
+    async fn due_last(&self, job_type: &str, owner: &Owner, limit: usize) -> Result<Vec<Task>, PortError> {
+        let request = self.query(tasks_scope(job_type, owner), limit).index_name(DUE_INDEX);
+        let request = request.key_condition_expression("#scope = :scope").scan_index_forward(false);
+        readable("reading leased tasks", request, |row| task_of(job_type, row)).await
+    }
+
+    async fn of_job(
+        &self,
+        job_type: &str,
+        owner: &Owner,
+        job: JobGuid,
+        after: Option<TaskId>,
+        limit: usize,
+    ) -> Result<Vec<Task>, PortError> {
+        let scope = tasks_scope(job_type, owner);
+        let after =
+            after.map(|after| HashMap::from([("scope".to_owned(), text(&scope)), ("entry".to_owned(), text(after))]));
         let request = self
-            .query(tasks_scope(job_type, owner), limit)
+            .query(scope, limit)
+            .set_exclusive_start_key(after)
             .key_condition_expression("#scope = :scope AND begins_with(#entry, :job)")
             .expression_attribute_names("#entry", "entry")
             .expression_attribute_values(":job", text(format!("{job}.")));
@@ -206,9 +248,11 @@ impl Tasks for DynamoDbTasks {
         Ok(output.count > 0)
     }
 
-    async fn put_off(&self, seen: &Task, due_at: Timestamp, holder: Option<&str>) -> Result<(), PortError> {
+    async fn put_off(&self, seen: &Task, due_at: Timestamp, holder: Option<&Holder>) -> Result<(), PortError> {
         let mut values = vec![(":due", time(due_at)), (":seen", time(seen.due_at))];
-        values.extend(holder.map(|holder| (":holder", text(holder))));
+        if let Some(Holder { worker, since }) = holder {
+            values.extend([(":holder", text(worker)), (":since", time(*since))]);
+        }
         let update = if holder.is_some() { &LEND } else { &PUT_OFF };
         let request = self.update(tasks_scope(&seen.job_type, &seen.message.owner), seen.id());
         match update.apply(request, values).await {
@@ -220,5 +264,15 @@ impl Tasks for DynamoDbTasks {
     async fn remove(&self, seen: &Task) -> Result<(), PortError> {
         let key = (tasks_scope(&seen.job_type, &seen.message.owner), seen.id().to_string());
         self.delete("removing a task", key, ("dueAt", "#attribute = :value"), time(seen.due_at)).await
+    }
+
+    async fn note_ask(&self, job_type: &str, now: Timestamp) -> Result<(), PortError> {
+        let values = [(":at", time(now)), (":expires", expires(now))];
+        NOTE_ASK.apply(self.update(asks_scope(job_type), ONLY), values).await.map(drop)
+    }
+
+    async fn last_ask(&self, job_type: &str) -> Result<Option<Timestamp>, PortError> {
+        let key = (asks_scope(job_type), ONLY.to_owned());
+        self.row("reading who asks for tasks", key, |row| time_of(row, "at")).await
     }
 }

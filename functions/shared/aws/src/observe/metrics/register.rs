@@ -126,6 +126,15 @@ register! {
     LooksFailed: Count ["sweep"],
     /// 1 if more jobs were due than one sweep looks at (100). If it stays above 0, lower the ceilings of active jobs.
     SweepsCapped: Count ["sweep"],
+    /// Tasks that wait for a worker or for a call of their service, a value a minute. Not written without a job type with
+    /// `workers` or `async`; nor are the next three.
+    TasksOffered: Count ["sweep"],
+    /// Tasks that workers and services hold, a value a minute.
+    TasksHeld: Count ["sweep"],
+    /// Tasks whose worker or service has died and that nobody has got since, a value a minute.
+    TasksDead: Count ["sweep"],
+    /// For how long the oldest of the waiting tasks has waited, those of dead holders among them.
+    OldestTaskAge: Seconds ["sweep"],
 }
 
 #[cfg(test)]
