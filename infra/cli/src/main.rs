@@ -6,7 +6,7 @@ use clap::{Parser, Subcommand};
 use rowmill::command::control::Control;
 use rowmill::command::{
     CommandError, audit, bench, block, control, dead_letters, export, gateway, job, jobs, login, open, preview,
-    redrive, results, retune, run, top, upload, webhook_key, why, work,
+    redrive, results, retune, run, top, upload, webhook_key, why, work, workers,
 };
 use rowmill::operate::{Deploy, Down, Status, Up};
 
@@ -51,6 +51,7 @@ enum Command {
     Logout(login::LogoutArgs),
     Top(top::TopArgs),
     Work(work::WorkArgs),
+    Workers(workers::WorkersArgs),
     Block(block::BlockArgs),
     Unblock(block::UnblockArgs),
     Blocked(block::BlockedArgs),
@@ -85,6 +86,7 @@ async fn main() -> ExitCode {
         Command::Logout(args) => login::execute_logout(args).await,
         Command::Bench(args) => bench::execute(args).await,
         Command::Top(args) => top::execute(args).await,
+        Command::Workers(args) => workers::execute(args).await,
         Command::Work(args) => work::execute(args).await,
         Command::Block(args) => block::execute(args).await,
         Command::Unblock(args) => block::execute_unblock(args).await,

@@ -17,6 +17,7 @@ use bytes::Bytes;
 use hyper::header::{CONTENT_LENGTH, CONTENT_TYPE};
 use hyper::{Request, StatusCode};
 use reqwest::Url;
+use rowmill_api::at_work::WorkerList;
 use rowmill_api::dead_letter::{self, DeadLetterList};
 use rowmill_api::estimate::EstimateView;
 use rowmill_api::item::FailedItemPage;
@@ -317,6 +318,11 @@ impl ApiClient {
     /// The results of an ended job, with links that expire.
     pub async fn results(&self, job_guid: JobGuid) -> Result<ResultsView, ApiError> {
         self.answer(self.call("look up results", Operation::ShowResults, &job_guid.to_string())).await
+    }
+
+    /// The workers that have tasks, of all job types that the caller may work on.
+    pub async fn workers(&self) -> Result<WorkerList, ApiError> {
+        self.answer(self.call("list workers", Operation::ListWorkers, "")).await
     }
 
     /// Leases a task, if there is one. Tried once: what a lost reply leased is lost for half a minute, so who asks again

@@ -29,6 +29,7 @@ pub mod upload;
 pub mod webhook_key;
 pub mod why;
 pub mod work;
+pub mod workers;
 
 mod connection;
 mod deployed;

@@ -18,7 +18,7 @@ use crate::top::{Rates, Snapshot};
 /// Shows the queues, active jobs, rates and refusals of a stack, until `q` is pressed
 ///
 /// It reads the queues and the jobs table with your credentials, and invokes job-status in the name of each job's
-/// owner. On AWS, rates, refusals and the ages of queues come from CloudWatch and are up to five minutes old. An
+/// owner, and work-task for the workers that have tasks. On AWS, rates, refusals and the ages of queues come from CloudWatch and are up to five minutes old. An
 /// emulator has no such metrics: its rates are those that the active jobs show.
 #[derive(Debug, clap::Args)]
 pub struct TopArgs {

@@ -7,7 +7,7 @@ use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::Line;
 use ratatui::widgets::{Block, Cell, Paragraph, Row, Table, TableState};
 
-use super::text::{JOB_COLUMNS, QUEUE_COLUMNS, job_cells, queue_cells, rates_line, refusals_line};
+use super::text::{JOB_COLUMNS, QUEUE_COLUMNS, head_line, job_cells, queue_cells, rates_line, refusals_line};
 use super::{Queue, Rates, Snapshot};
 use crate::terminal::escape_controls;
 
@@ -85,7 +85,7 @@ impl Screen {
         ])
         .areas(frame.area());
         let lines = [
-            format!("{} at {:.0}", snapshot.stack, snapshot.at),
+            head_line(snapshot),
             format!("rates: {}", rates_line(self.rates)),
             format!("refused: {}", refusals_line(snapshot)),
         ];

@@ -29,6 +29,7 @@ pub fn snapshot() -> Snapshot {
         queues: vec![queue("Items", 1_234, 10, Some(Duration::from_secs(75))), queue("ItemsDeadLetter", 0, 1, None)],
         active: 0,
         jobs: Vec::new(),
+        workers: None,
         counted: None,
     }
 }

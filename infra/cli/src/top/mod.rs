@@ -14,6 +14,7 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use jiff::Timestamp;
+use rowmill_api::at_work::WorkerList;
 use rowmill_api::job::JobView;
 use rowmill_core::model::ids::{JobGuid, Owner};
 
@@ -31,6 +32,8 @@ pub struct Snapshot {
     pub active: usize,
     /// The newest active jobs, at most [`JOBS_SHOWN`].
     pub jobs: Vec<ActiveJob>,
+    /// The workers outside of the stack that have tasks; `None` if the API could not be asked.
+    pub workers: Option<WorkerList>,
     /// Counts of CloudWatch; `None` if the stack has no metrics, as a local one.
     pub counted: Option<Counted>,
 }

@@ -9,6 +9,7 @@ use aws_sdk_dynamodb::types::{AttributeValue, KeysAndAttributes};
 use aws_sdk_sqs::types::QueueAttributeName;
 use futures::future::{join_all, try_join, try_join_all};
 use jiff::Timestamp;
+use rowmill_api::at_work::WorkerList;
 use rowmill_core::model::ids::{JobGuid, Owner};
 use tokio::time::timeout;
 
@@ -21,6 +22,9 @@ use crate::gateway::Gateway;
 const CLOUDWATCH_EVERY: Duration = Duration::from_secs(60);
 
 const CLOUDWATCH_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Interval of the requests for the workers: each reads the checkpoints of all tasks that they have.
+const WORKERS_EVERY: Duration = Duration::from_secs(10);
 
 /// Timeout of the request for one job: the queues must be seen also when the API is down.
 const JOB_TIMEOUT: Duration = Duration::from_secs(5);
@@ -40,11 +44,12 @@ pub struct Reader {
     /// The URL of each queue by its name, those with readers first.
     pub queues: Vec<(String, String)>,
     pub jobs_table: String,
-    /// Invokes `job-status` in the name of the owners.
+    /// Invokes `job-status` in the name of the owners, and `work-task`.
     pub gateway: Gateway,
     /// The scope that a caller needs to read; empty for none.
     pub scope: String,
     cached: Option<(Instant, Option<FromCloudWatch>)>,
+    workers: Option<(Instant, Option<WorkerList>)>,
 }
 
 #[derive(Debug, Clone)]
@@ -64,7 +69,7 @@ impl Reader {
         gateway: Gateway,
         scope: String,
     ) -> Self {
-        Self { aws, stack, queues: queues_of(outputs), jobs_table, gateway, scope, cached: None }
+        Self { aws, stack, queues: queues_of(outputs), jobs_table, gateway, scope, cached: None, workers: None }
     }
 
     /// Takes a snapshot.
@@ -81,8 +86,22 @@ impl Reader {
         let owners = self.owners(&newest).await?;
         let jobs = newest.into_iter().filter_map(|guid| Some((guid, owners.get(&guid)?.clone())));
         let jobs = join_all(jobs.map(|(guid, owner)| self.job(guid, owner))).await;
+        let workers = self.workers().await;
         let (at, counted) = (Timestamp::now(), known.map(|known| known.counted));
-        Ok(Snapshot { stack: self.stack.clone(), at, queues, active: guids.len(), jobs, counted })
+        Ok(Snapshot { stack: self.stack.clone(), at, queues, active: guids.len(), jobs, workers, counted })
+    }
+
+    /// The workers of all job types. An operator may see them whoever may work.
+    async fn workers(&mut self) -> Option<WorkerList> {
+        match &self.workers {
+            Some((at, workers)) if at.elapsed() < WORKERS_EVERY => workers.clone(),
+            _ => {
+                let api = ApiClient::invoking(self.gateway.as_operator(&Owner(Owner::LOCAL.to_owned())));
+                let workers = timeout(JOB_TIMEOUT, api.workers()).await.ok().and_then(Result::ok);
+                self.workers = Some((Instant::now(), workers.clone()));
+                workers
+            }
+        }
     }
 
     async fn queue(&self, name: &str, url: &str, oldest: Option<Duration>) -> Result<Queue, CallFailed> {

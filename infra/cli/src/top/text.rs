@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
+use rowmill_api::at_work::WorkerList;
+
 use super::{ActiveJob, Queue, REFUSALS, Rates, Snapshot};
 use crate::terminal::{count, cut, span, table};
 
@@ -44,6 +46,19 @@ pub fn job_cells(job: &ActiveJob, now: Timestamp) -> [String; 9] {
     ]
 }
 
+/// The stack, the time, and the workers that have tasks if there are any.
+pub fn head_line(snapshot: &Snapshot) -> String {
+    let head = format!("{} at {:.0}", snapshot.stack, snapshot.at);
+    let Some(WorkerList { workers, complete }) = snapshot.workers.as_ref().filter(|list| !list.workers.is_empty())
+    else {
+        return head;
+    };
+    let held: u64 = workers.iter().map(|worker| worker.tasks_held).sum();
+    let dead: u64 = workers.iter().map(|worker| worker.tasks_dead).sum();
+    let (number, more) = (workers.len() as u64, if *complete { "" } else { " or more" });
+    format!("{head}, workers: {}{more} with {} tasks held and {} dead", count(number), count(held), count(dead))
+}
+
 pub fn rates_line(rates: Rates) -> String {
     let rate = |rate: Option<f64>| rate.map_or_else(|| UNKNOWN.to_owned(), |rate| format!("{rate:.1}"));
     format!("{} items/s, {} jobs ended/s", rate(rates.items), rate(rates.jobs))
@@ -61,7 +76,7 @@ pub fn tables(snapshot: &Snapshot, rates: Rates) -> String {
     };
     let queues = snapshot.queues.iter().map(|queue| queue_cells(queue).to_vec()).collect();
     let jobs = snapshot.jobs.iter().map(|job| job_cells(job, snapshot.at).to_vec()).collect();
-    let mut text = format!("{} at {:.0}\n", snapshot.stack, snapshot.at);
+    let mut text = head_line(snapshot) + "\n";
     writeln!(text, "rates: {}", rates_line(rates)).ok();
     writeln!(text, "refused: {}\n", refusals_line(snapshot)).ok();
     text += &table(&rows(&QUEUE_COLUMNS, queues), &[1, 2, 3]);
@@ -77,6 +92,15 @@ mod tests {
     use super::super::fixtures::{job, snapshot};
     use super::super::{Counted, Snapshot};
     use super::*;
+
+    #[test]
+    fn the_head_tells_of_workers_if_there_are_any() {
+        let workers = Some(rowmill_api::openapi::examples::workers());
+        let expected = "rowmill at 2025-01-01T00:01:00Z, workers: 1 with 2 tasks held and 0 dead";
+        assert_eq!(head_line(&Snapshot { workers, ..snapshot() }), expected);
+        let none = Some(WorkerList { workers: Vec::new(), complete: true });
+        assert_eq!(head_line(&Snapshot { workers: none, ..snapshot() }), "rowmill at 2025-01-01T00:01:00Z");
+    }
 
     #[test]
     fn a_snapshot_is_printed_as_tables() {
