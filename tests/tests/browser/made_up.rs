@@ -4,6 +4,7 @@ use acceptance::local_stack::LocalStack;
 use serde_json::{Value, json};
 
 use crate::browser::{Chromium, Tab, quoted};
+use crate::reach::{SHIFTS, WATCH_SHIFTS, axe, finds_nothing};
 use crate::stack::{data, on_the_stack, page};
 
 /// Answers the requests in `window.answers` and notes all requests in `window.asked`, each as method, path and query.
@@ -361,5 +362,36 @@ fn a_new_job_keeps_what_was_written_and_starts_once() {
         tab.job_is("completed").await;
         assert_eq!(tab.value::<u32>("asked.filter(one => one === 'POST /api/jobs').length").await, 1);
         assert!(!tab.value::<bool>(ASKS).await, "all is started");
+    });
+}
+
+#[test]
+fn a_job_of_workers_shows_who_works_on_it_and_nothing_moves() {
+    on_the_stack("a_job_of_workers_shows_who_works_on_it_and_nothing_moves", async |stack, chromium| {
+        let tab = open(stack, &chromium).await;
+        let why = |code: &str| json!({ "jobGuid": GUID, "at": ago(0), "reasons": [{ "code": code, "message": "This is why." }] });
+        let task = |worker: Option<&str>, state: &str, done: u64| {
+            let since = worker.map(|_| ago(120));
+            json!({ "taskId": "t", "firstRow": 4001, "items": 20, "done": done, "state": state, "worker": worker, "since": since,
+                    "lastBeatAt": worker.map(|_| ago(61)), "until": null })
+        };
+        let tasks = json!({ "tasks": [task(None, "offered", 0), task(Some("render-7"), "held", 7)], "next": "more" });
+        answer(&tab, &format!("GET /api/jobs/{GUID}/tasks"), 200, &tasks).await;
+        answer(&tab, &format!("GET /api/jobs/{GUID}/why"), 200, &why("silent")).await;
+        show(&tab, GUID, &json!({})).await;
+        tab.sees("This is why.").await;
+        let is_shown = "document.querySelector('job-tasks').checkVisibility()";
+        assert!(!tab.value::<bool>(is_shown).await, "most jobs have no tasks");
+        let _: Value = tab.value(WATCH_SHIFTS).await;
+
+        answer(&tab, &format!("GET /api/jobs/{GUID}/why"), 200, &why("tasks_held")).await;
+        tab.until(is_shown).await;
+        let text: String = tab.value("document.querySelector('job-tasks').innerText").await;
+        assert!(text.contains("1 held, 0 dead, 1 offered, of the first 2 tasks"), "{text}");
+        let row =
+            "[...document.querySelectorAll('job-tasks tbody tr:first-child td')].map(one => one.textContent).join('|')";
+        assert_eq!(tab.value::<String>(row).await, "render-7|held|4,001|7 of 20|2 min ago|1 min ago");
+        assert_eq!(tab.value::<Vec<Value>>(SHIFTS).await, Vec::<Value>::new());
+        finds_nothing(&tab, &axe().await, "a job of workers").await;
     });
 }

@@ -9,8 +9,15 @@ use crate::browser::Tab;
 use crate::follow::long_job;
 use crate::stack::{data, folder, job_over, job_page, on_the_stack, page};
 
+/// Notes layout shifts from now on: the browser's own measure of those that nobody caused by pressing something.
+pub const WATCH_SHIFTS: &str = "window.shifts = [], new PerformanceObserver(list => window.shifts.push(...list.getEntries().map(one => \
+    ({value: one.value, what: one.sources.map(source => source.node?.className ?? '').join()}))))\
+    .observe({type: 'layout-shift', buffered: false}), null";
+
+pub const SHIFTS: &str = "window.shifts.filter(one => one.value > 0.001)";
+
 /// The script of axe-core, from the package in `tests/axe`.
-async fn axe() -> String {
+pub async fn axe() -> String {
     let requirements = Path::new(env!("CARGO_MANIFEST_DIR")).join("axe/requirements.txt");
     let environment = folder().join("axe");
     python_environment(&environment, &requirements).await;
@@ -22,7 +29,7 @@ async fn axe() -> String {
 }
 
 /// Asserts that axe finds nothing in the state that the page is in, in both schemes and on a narrow screen.
-async fn finds_nothing(tab: &Tab, axe: &str, state: &str) {
+pub async fn finds_nothing(tab: &Tab, axe: &str, state: &str) {
     let run = "axe.run(document).then(found => found.violations.map(one => \
                `${one.id}: ${one.nodes.map(node => node.html.slice(0, 150) + ' ' + node.failureSummary).join('; ')}`))";
     for (width, dark) in [(1280, false), (1280, true), (390, false)] {
@@ -96,14 +103,10 @@ fn nothing_on_the_page_moves_while_counts_run() {
         let job = stack.create_from(&long_job(&file, "moves")).await;
         let tab = chromium.tab(&job_page(stack, &job)).await;
         tab.job_is("running").await;
-        // The browser's own measure: shifts that nobody caused by pressing something.
-        let watch = "window.shifts = [], new PerformanceObserver(list => window.shifts.push(...list.getEntries().map(one => \
-                     ({value: one.value, what: one.sources.map(source => source.node?.className ?? '').join()}))))\
-                     .observe({type: 'layout-shift', buffered: false}), null";
-        let _: Value = tab.value(watch).await;
+        let _: Value = tab.value(WATCH_SHIFTS).await;
         tab.until("Number(document.querySelector('job-page [role=progressbar]').getAttribute('aria-valuenow')) > 90")
             .await;
-        let shifts: Vec<Value> = tab.value("window.shifts.filter(one => one.value > 0.001)").await;
+        let shifts: Vec<Value> = tab.value(SHIFTS).await;
         assert!(shifts.is_empty(), "{shifts:?}");
     });
 }

@@ -9,6 +9,7 @@ import * as live from "./live.js";
 import { Meter } from "./rate.js";
 import "./failed-rows.js";
 import "./job-files.js";
+import "./job-tasks.js";
 
 /** @typedef {import("./job.js").JobView} JobView */
 
@@ -58,6 +59,7 @@ class JobPage extends HTMLElement {
   #files = h("job-files");
   #audit = h("job-audit");
   #letters = h("dead-letters");
+  #tasks = h("job-tasks");
   #sure = dialog("sure", "Cancel this job?", "What runs comes to its end, what is queued is skipped. Rows that are done stay done.",
     h("form", { method: "dialog", class: "actions" },
       h("button", { value: "", text: "Go on with the job" }), h("button", { value: "cancel", class: "danger filled", text: "Cancel job" })));
@@ -83,7 +85,7 @@ class JobPage extends HTMLElement {
         this.#plot),
       this.#error, this.#warnings, this.#files, this.#rows,
       h("section", { class: "panel" }, h("h2", { text: "Details" }), this.#facts),
-      this.#audit, this.#letters, this.#sure, this.#tuning,
+      this.#audit, this.#letters, this.#tasks, this.#sure, this.#tuning,
     );
     this.#sure.addEventListener("close", () => this.#sure.returnValue === "cancel" && this.#change(this.#cancel, "cancel"));
     this.#following = live.follow({ jobGuid: this.guid }, (view) => this.#take(view), () => this.#load());
@@ -188,8 +190,10 @@ class JobPage extends HTMLElement {
     if (document.hidden || Date.now() - this.#askedWhy < WHY_EVERY_MS) return;
     this.#askedWhy = Date.now();
     try {
-      const [reason] = (await api.get(`/api/jobs/${this.guid}/why`)).reasons;
+      const { reasons } = await api.get(`/api/jobs/${this.guid}/why`);
+      const [reason] = reasons;
       setText(this.#why, !this.#job || hasEnded(this.#job) || reason.code === "running" ? "" : reason.message);
+      await this.#tasks.update(this.guid, reasons);
     } catch {
       // It is asked again. Whether the API answers at all is told elsewhere.
     }
@@ -220,7 +224,10 @@ class JobPage extends HTMLElement {
     const job = this.#job;
     if (!job) return;
     const ended = hasEnded(job);
-    if (ended) setText(this.#why, "");
+    if (ended) {
+      setText(this.#why, "");
+      show(this.#tasks, false);
+    }
     else void this.#askWhy();
     const set = (/** @type {string} */ name, /** @type {string} */ text) => setText(/** @type {Element} */ (this.#figures.get(name)), text);
     // Between two views nothing is known to have changed.
