@@ -63,7 +63,7 @@ mod tests {
         let other = WorkerView { worker: "w\u{1b}2".to_owned(), tasks_dead: 1, last_beat_at: None, ..worker.clone() };
         let expected = "worker    type    held  dead  items done  since  last beat\n\
                         render-7  render     2     0    17 of 40  4 min  12 s\n\
-                        w\\u{1b}2   render     2     1    17 of 40  4 min  none\n";
+                        w\\u{1b}2  render     2     1    17 of 40  4 min  none\n";
         assert_eq!(worker_table(&[worker, other], now), expected);
     }
 }
