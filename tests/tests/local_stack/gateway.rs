@@ -68,7 +68,7 @@ fn mask(value: &mut Value) {
         Value::Object(fields) => {
             for (name, value) in fields {
                 match name.as_str() {
-                    "fileGuid" | "createdAt" | "expiresAt" | "url" | "ticket" | "at" | "digest" => {
+                    "fileGuid" | "createdAt" | "expiresAt" | "url" | "ticket" | "at" | "digest" | "workers" => {
                         *value = json!("masked")
                     }
                     _ => mask(value),
@@ -119,6 +119,8 @@ fn cases(job: &str, whole: &str, file: &str, multipart: &str, etag: &str) -> Vec
         Case::get(format!("/api/jobs/{job}/dead-letters")),
         Case::get(format!("/api/jobs/{job}/audit")),
         Case::get(format!("/api/jobs/{job}/why")),
+        Case::get(format!("/api/jobs/{job}/tasks")),
+        Case::get("/api/workers"),
         Case { method: Method::PATCH, ..Case::json(format!("/api/jobs/{job}"), &json!({ "priority": "low" })) },
         Case::post(format!("/api/jobs/{job}/cancel"), "", ""),
         Case::post(format!("/api/jobs/{job}/pause"), "", ""),
