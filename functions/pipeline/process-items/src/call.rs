@@ -43,6 +43,10 @@ impl ChunkProcessor {
             return Ok(Conclusion::Offer(run.clock.now()));
         }
         self.offer(chunk.delivery, until).await?;
+        // This process may have stood still since it looked. The note is no death, and the task is looked at.
+        if let Some(end) = run.ended().await? {
+            return Ok(end);
+        }
         let confirmed = |until| Some(InFlight { until, unconfirmed: false, ..note });
         match self.hand_over(run, chunk.delivery, &batch, terms).await {
             HandedOver::Accepted => {
