@@ -23,7 +23,7 @@ fn twenty_thousand_seeds_hold() {
 }
 
 /// The corner cases that the seeds must reach; otherwise their success proves little.
-const CORNERS: [&str; 65] = [
+const CORNERS: [&str; 66] = [
     "Process: Offered",
     "Worker: Finished",
     "a worker gives its task back",
@@ -82,6 +82,7 @@ const CORNERS: [&str; 65] = [
     "resumed after a pause by the breaker",
     "update recognised after another write",
     "slots given back by a paused job",
+    "stopped before its deadline for lack of capacity",
     "slots taken again",
     "slots taken after a wait",
     "sent on Items(High)",

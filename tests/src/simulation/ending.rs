@@ -33,11 +33,22 @@ impl Invariants {
         Ok(())
     }
 
+    /// A stop for lack of capacity comes at the deadline, or when the job has waited for as long as it may.
+    fn waited_for_long(&self, job: &Job) -> Checked {
+        let lacked = job.stopped_by().filter(|stop| stop.code == StopCode::CapacityExceeded);
+        let Some(stop) = lacked.filter(|stop| stop.at < job.deadline_at) else { return Ok(()) };
+        let may_wait = job.start_by.is_none_or(|by| stop.at < by);
+        ensure(!may_wait, || "it was stopped for lack of capacity before its time".into())?;
+        self.reach("stopped before its deadline for lack of capacity");
+        Ok(())
+    }
+
     fn ended(&self, job: &Job) -> Checked {
         let end = job.end().ok_or_else(|| format!("it has not ended: {:?}", job.status()))?;
         self.job_moved(job.job_guid)?;
         let store: Arc<dyn JobStore> = Arc::clone(&self.store) as Arc<dyn JobStore>;
         let view = now(JobView::read(&*store, job)).map_err(|error| error.to_string())?;
+        self.waited_for_long(job)?;
         let known = self.known();
         let record = known.jobs.get(&job.job_guid).ok_or("an unknown job")?;
         let stop = job.stopped_by().map_or("nothing", |stop| stop.code.as_str());

@@ -346,6 +346,9 @@ fn job(rng: &mut fastrand::Rng, number: usize, owners: u32, of: usize) -> JobPla
     let priority = [None, None, Some(Priority::High), Some(Priority::Low)][rng.usize(0..4)];
     let mut request = file.request(job_type, tolerance, deadline_seconds, width);
     request["priority"] = json!(priority);
+    if let rows @ (2 | 5 | 11 | 17) = file.rows.len() {
+        request["startWithinSeconds"] = json!(rows * rows);
+    }
     if rng.u8(..) < 64 {
         request["dedupe"] = json!("file");
     }

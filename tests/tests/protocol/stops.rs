@@ -254,6 +254,44 @@ async fn a_job_none_of_whose_chunks_began_before_its_deadline_lacked_capacity() 
 }
 
 #[tokio::test]
+async fn a_job_that_has_waited_for_as_long_as_it_may_lacked_capacity() {
+    // Before it is taken up, before its chunks begin, and not at all once one has begun.
+    for (is_split, begun) in [(false, false), (true, false), (true, true)] {
+        let limits = json!({ "startWithinSeconds": 60, "deadlineSeconds": 6000 });
+        let (world, job) = match is_split {
+            true => split_with(1, 9, limits).await,
+            false => {
+                let world = World::new(chunks_of(1));
+                let file = world.store_csv(files::plain_csv(9)).await;
+                let job = world.create_with(file, limits).await.job_guid;
+                (world, job)
+            }
+        };
+        assert_eq!(world.show(job).await.start_by, Some(world.clock.now() + Duration::from_secs(60)));
+        let chunks = world.chunks.take();
+        if begun {
+            world.process(&chunks[0], false).await;
+        }
+        world.clock.advance(Duration::from_secs(59));
+        assert_eq!(world.sweep().await.overdue, 0, "it may still wait");
+        world.clock.advance(Duration::from_secs(1));
+        assert_eq!(world.sweep().await.overdue, u64::from(!begun), "the sweep looks in time");
+        if begun {
+            world.process_all(&chunks[1..]).await;
+        }
+        let shown = world.run_and_show(job).await;
+        let code = shown.error.map(|error| error.code);
+        assert_eq!(
+            (code, shown.items_succeeded),
+            match begun {
+                true => (None, 9),
+                false => (Some(StopCode::CapacityExceeded.into()), 0),
+            }
+        );
+    }
+}
+
+#[tokio::test]
 async fn a_chunk_that_begins_while_the_job_is_stopped_for_lack_of_capacity_decides_how() {
     let (world, job) = split(1, 9).await;
     let seen = world.jobs.job(job).await.unwrap();

@@ -364,6 +364,29 @@ async fn what_is_reported_of_a_cancelled_job_counts_if_no_worker_asks_again() {
     assert!(world.tasks.every_task().is_empty());
 }
 
+/// A lease is no begin. The first beat is.
+#[tokio::test]
+async fn only_a_first_beat_ends_the_time_within_which_a_job_must_start() {
+    for begins in [false, true] {
+        let (world, job) = offered(files::plain_csv(4), json!({ "startWithinSeconds": 600 })).await;
+        world.clock.advance(Duration::from_secs(590));
+        let lent = world.task_work.lend(RENDER, "w1").await.unwrap().unwrap();
+        if begins {
+            world.task_work.beat(lent.id, lent.token).await.unwrap();
+        }
+        world.clock.advance(Duration::from_secs(11));
+        world.sweep_and_run().await;
+        let row = world.jobs.job(job).await.unwrap();
+        assert_eq!(row.stopped_by().map(|stop| stop.code), (!begins).then_some(StopCode::CapacityExceeded));
+        if begins {
+            finish(&world, &lent).await.unwrap();
+            assert_eq!(world.run_and_show(job).await.items_succeeded, 4);
+        } else {
+            assert_eq!(world.task_work.beat(lent.id, lent.token).await.unwrap().0, Order::Stopping, "too late");
+        }
+    }
+}
+
 #[tokio::test]
 async fn a_job_that_no_worker_begins_lacks_capacity() {
     let (world, job) = offered(files::plain_csv(4), json!({ "deadlineSeconds": 600 })).await;

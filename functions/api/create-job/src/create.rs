@@ -375,7 +375,8 @@ impl Creator {
         let now = spec.created_at;
         let deadline = request.deadline_seconds.unwrap_or(self.limits.deadlines.default_seconds);
         let deadline_at = now + Duration::from_secs(deadline);
-        let job = Job::waiting(spec, deadline_at, deadline_at.min(now + self.limits.recovery.stale));
+        let start_by = request.start_within_seconds.map(|seconds| now + Duration::from_secs(seconds));
+        let job = Job { start_by, ..Job::waiting(spec, deadline_at, now + self.limits.recovery.stale) };
         let of_type = self.type_limits.of(&request.job_type);
         let tallies_ahead = tallies_ahead::of_job(&self.limits, of_type, priority, request);
         Job {
@@ -383,6 +384,7 @@ impl Creator {
             priority,
             tallies_ahead,
             metadata: request.metadata.clone(),
+            wake_at: job.wake_at.map(|at| job.before_deadline(at, now)),
             ..job
         }
     }

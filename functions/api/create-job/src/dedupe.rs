@@ -33,7 +33,7 @@ pub fn key(spec: &Spec, request: &CreateJobRequest) -> Option<String> {
         Source::Packed { packing, .. } => json!(packing),
         Source::File(_) | Source::Dataset { .. } => Value::Null,
     };
-    Some(digest(&json!({
+    let mut fields = json!({
         "jobType": job_type,
         "etag": file.etag,
         "size": file.size,
@@ -46,7 +46,11 @@ pub fn key(spec: &Spec, request: &CreateJobRequest) -> Option<String> {
         "maxConcurrency": max_concurrency,
         "deadlineSeconds": request.deadline_seconds,
         "output": output,
-    })))
+    });
+    if request.start_within_seconds.is_some() {
+        fields["startWithinSeconds"] = json!(request.start_within_seconds);
+    }
+    Some(digest(&fields))
 }
 
 #[cfg(test)]

@@ -29,6 +29,7 @@ pub fn fingerprint(request: &CreateJobRequest) -> String {
         max_concurrency,
         priority,
         deadline_seconds,
+        start_within_seconds,
         metadata,
     } = request;
     let mut fields = json!({
@@ -48,6 +49,9 @@ pub fn fingerprint(request: &CreateJobRequest) -> String {
     }
     if priority.is_some() {
         fields["priority"] = json!(priority);
+    }
+    if start_within_seconds.is_some() {
+        fields["startWithinSeconds"] = json!(start_within_seconds);
     }
     digest(&fields)
 }
@@ -114,6 +118,9 @@ pub fn check(request: &CreateJobRequest, maximum_deadline_seconds: u64) -> Resul
     }
     if request.items.as_ref().is_some_and(|items| !(1..=ITEMS_MAX).contains(&items.len())) {
         return error("items", format!("must have 1 to {ITEMS_MAX} items. Upload more of them as a file."));
+    }
+    if request.start_within_seconds.is_some_and(|seconds| !(1..=maximum_deadline_seconds).contains(&seconds)) {
+        return error("startWithinSeconds", format!("must be from 1 to {maximum_deadline_seconds}."));
     }
     let limits = request.limits().check(maximum_deadline_seconds);
     limits.map_err(|(field, message)| InvalidField::new(field, message))
@@ -203,6 +210,9 @@ mod tests {
         assert_eq!(field(r#","deadlineSeconds":100"#), None);
         assert_eq!(field(r#","deadlineSeconds":0"#).as_deref(), Some("deadlineSeconds"));
         assert_eq!(field(r#","deadlineSeconds":101"#).as_deref(), Some("deadlineSeconds"));
+        assert_eq!(field(r#","startWithinSeconds":100"#), None);
+        assert_eq!(field(r#","startWithinSeconds":0"#).as_deref(), Some("startWithinSeconds"));
+        assert_eq!(field(r#","startWithinSeconds":101"#).as_deref(), Some("startWithinSeconds"));
         assert_eq!(field(r#","tolerance":{"percent":101}"#).as_deref(), Some("tolerance.percent"));
         assert_eq!(field(r#","tolerance":{}"#).as_deref(), Some("tolerance"));
         assert_eq!(field(r#","tolerance":{"count":0}"#), None);

@@ -80,7 +80,7 @@ impl Facts<'_> {
         if job.is_stopped() {
             return Ok(Plan::Conclude(Conclusion::Skip));
         }
-        if now >= job.deadline_at {
+        if now >= job.stops_at() {
             return Err(Step::StopOverdue);
         }
         if is_astray(self.type_limits, &job.job_type, message) {

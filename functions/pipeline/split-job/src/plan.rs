@@ -31,7 +31,7 @@ pub fn plan(job: &Job, message: &SplitMessage, now: Timestamp, grace: Duration) 
     if job.is_paused() {
         return Plan::Leave(SplitEnd::Paused);
     }
-    if job.is_untaken() && now >= job.deadline_at {
+    if job.is_untaken() && now >= job.stops_at() {
         return Plan::Leave(SplitEnd::Overdue);
     }
     if job.resend_from.is_some() {

@@ -168,7 +168,7 @@ impl Splitter {
         resumed: u32,
         deadline: Timestamp,
     ) -> Result<ControlFlow<Conclusion, CutTally>, PortError> {
-        if self.clock.now() >= job.deadline_at {
+        if self.clock.now() >= job.stops_at() {
             return Ok(ControlFlow::Break(Conclusion::Stop(None)));
         }
         // The rest of the margin is for dispatching the tally.

@@ -143,7 +143,7 @@ impl Sweeper {
             Err(error @ PortError::Invalid { .. }) => return self.look_at_unreadable(&job, error, swept).await,
             counters => counters?,
         };
-        if !job.is_stopped() && now >= job.deadline_at && !counters.totals.is_complete() {
+        if !job.is_stopped() && now >= job.stops_at() && !counters.totals.is_complete() {
             if let Some(end) = Completion::of_untaken(&job, &Stop::overdue(&job, now), self.limits.jobs.retention) {
                 // If somebody has taken it up meanwhile, it is due again at once.
                 swept.overdue += u64::from(self.end(&end).await?);

@@ -30,7 +30,7 @@ impl Sweeper {
         if job.is_stopped() {
             return self.end_unreadable(job, &error, swept).await;
         }
-        if now < job.deadline_at {
+        if now < job.stops_at() {
             return Err(error);
         }
         let message = "a row with the job's counters cannot be read; please report this";

@@ -70,6 +70,11 @@ pub struct CreateJobRequest {
     #[serde(default, deserialize_with = "whole::optional", skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 1)]
     pub deadline_seconds: Option<u64>,
+    /// After how many seconds the job is stopped if none of its items has begun: it ends as `capacity_exceeded`. Default:
+    /// only the deadline bounds its wait.
+    #[serde(default, deserialize_with = "whole::optional", skip_serializing_if = "Option::is_none")]
+    #[schema(minimum = 1)]
+    pub start_within_seconds: Option<u64>,
     /// The client's own notes. The API shows them with the job. At most 1 KiB of JSON.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Map<String, Value>>)]

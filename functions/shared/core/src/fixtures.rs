@@ -127,6 +127,7 @@ pub fn full_job() -> Job {
         first_chunk_at: Some(at(8)),
         moved_at: at(3),
         deadline_at: at(4),
+        start_by: Some(at(14)),
         wake_at: Some(at(6)),
         revision: 11,
     }

@@ -10,7 +10,7 @@ use uuid::Uuid;
 
 use super::connection::{Connection, TargetArgs};
 use super::interrupt::{self, interrupted};
-use super::limits::{DeadlineArgs, WorkersArgs};
+use super::limits::{DeadlineArgs, StartArgs, WorkersArgs};
 use super::results::{Fetched, ResultKind};
 use super::{CommandError, PatienceArgs, print, print_counts, print_hints, print_json};
 use crate::api::Job;
@@ -33,6 +33,8 @@ pub(super) struct Stage {
 pub struct LifecycleArgs {
     #[command(flatten)]
     pub deadline: DeadlineArgs,
+    #[command(flatten)]
+    pub start: StartArgs,
     #[command(flatten)]
     pub workers: WorkersArgs,
     #[command(flatten)]

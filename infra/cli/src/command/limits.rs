@@ -19,6 +19,20 @@ pub struct DeadlineArgs {
     pub deadline_seconds: Option<u64>,
 }
 
+/// How long a new job may wait.
+#[derive(Debug, Clone, Default, clap::Args)]
+pub struct StartArgs {
+    /// Stop the job if none of its rows has begun after this time: 30m, 4h, …
+    #[arg(long, value_name = "SPAN", value_parser = parse_span)]
+    pub start_within: Option<Duration>,
+}
+
+impl StartArgs {
+    pub fn seconds(&self) -> Option<u64> {
+        self.start_within.map(|span| span.as_secs())
+    }
+}
+
 impl DeadlineArgs {
     pub fn seconds(&self) -> Option<u64> {
         self.deadline_seconds.or_else(|| self.deadline.map(|span| span.as_secs()))

@@ -143,6 +143,7 @@ async fn run(
         dedupe: args.dedupe.then_some(DedupeBy::File),
         params,
         deadline_seconds: args.lifecycle.deadline.seconds(),
+        start_within_seconds: args.lifecycle.start.seconds(),
         tolerance: args.tolerance.to_tolerance(),
         max_concurrency: args.lifecycle.workers.max_concurrency,
         priority: args.lifecycle.workers.priority,

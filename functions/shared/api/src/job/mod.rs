@@ -138,6 +138,8 @@ pub struct JobView {
     pub heartbeat_at: Timestamp,
     /// When the job is stopped if it has not ended.
     pub deadline_at: Timestamp,
+    /// When the job is stopped if none of its items has begun; null if only the deadline bounds its wait.
+    pub start_by: Option<Timestamp>,
     /// When the job ended.
     pub finished_at: Option<Timestamp>,
     /// When the job is deleted.

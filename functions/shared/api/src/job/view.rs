@@ -62,6 +62,7 @@ impl JobView {
             first_chunk_at: job.first_chunk_at,
             heartbeat_at: heartbeat.map_or(job.moved_at, |at| at.max(job.moved_at)),
             deadline_at: job.deadline_at,
+            start_by: job.start_by,
             finished_at: end.map(|end| end.finished_at),
             expires_at: end.map(|end| end.expires_at),
             pause: pause(job),

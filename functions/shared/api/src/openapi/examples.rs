@@ -132,6 +132,7 @@ pub fn job() -> JobView {
         first_chunk_at: Some(at(2)),
         heartbeat_at: at(7),
         deadline_at: at(14_400),
+        start_by: Some(at(1800)),
         finished_at: Some(at(7)),
         expires_at: Some(at(2_592_000)),
         pause: None,
@@ -284,6 +285,7 @@ fn create_job_request() -> CreateJobRequest {
         max_concurrency: None,
         priority: Some(Priority::Normal),
         deadline_seconds: Some(14_400),
+        start_within_seconds: Some(1800),
         metadata: json!({ "order": "7/2" }).as_object().cloned(),
     }
 }

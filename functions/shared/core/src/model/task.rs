@@ -146,7 +146,7 @@ impl TaskLook {
         let Some(job) = job.filter(|job| !job.is_past(message.address.attempt)) else { return Self::Past };
         match checkpoint.held_until().filter(|until| *until > now) {
             Some(until) => Self::Held(until),
-            None if job.drops(message) || job.is_stopped() || now >= job.deadline_at => Self::GiveBack,
+            None if job.drops(message) || job.is_stopped() || now >= job.stops_at() => Self::GiveBack,
             None if checkpoint.done >= message.chunk.items || checkpoint.has_poison() => Self::GiveBack,
             None => Self::Free,
         }

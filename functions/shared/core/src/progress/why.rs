@@ -156,9 +156,12 @@ fn paused(seen: &Seen<'_>, by_breaker: Option<&BreakerPause>) -> Reason {
 
 fn overdue(seen: &Seen<'_>) -> Option<Reason> {
     let job = seen.job;
-    let message = "The deadline of the job has passed. Rowmill stops it at its next look.";
-    let reason = Reason::new(ReasonCode::DeadlinePassed, message).since(job.deadline_at).next_look_at(job.wake_at);
-    (seen.now >= job.deadline_at).then_some(reason)
+    let message = match seen.now >= job.deadline_at {
+        true => "The deadline of the job has passed. Rowmill stops it at its next look.",
+        false => "No chunk has begun within `startWithinSeconds`. Rowmill stops the job at its next look.",
+    };
+    let reason = Reason::new(ReasonCode::DeadlinePassed, message).since(job.stops_at()).next_look_at(job.wake_at);
+    (seen.now >= job.stops_at()).then_some(reason)
 }
 
 fn not_taken_up(seen: &Seen<'_>) -> Option<Reason> {

@@ -12,9 +12,10 @@ impl Job {
         is_due.then(|| Self { wake_at: Some(next), recoveries, ..self.clone() })
     }
 
-    /// This time, or its deadline if that comes first: the sweep looks at it in time.
+    /// This time, or when it is stopped if that comes first: the sweep looks at it in time.
     pub fn before_deadline(&self, at: Timestamp, now: Timestamp) -> Timestamp {
-        if self.deadline_at > now { at.min(self.deadline_at) } else { at }
+        let stops_at = self.stops_at();
+        if stops_at > now { at.min(stops_at) } else { at }
     }
 
     /// Notes that a run takes up a chunk of a running attempt, if it is the first one.

@@ -42,10 +42,16 @@ impl Stop {
         Self::because(StopCode::DeadlineExceeded, "the job's deadline passed before all its items were processed", at)
     }
 
-    /// The deadline of this job has passed. If none of its chunks has begun, it lacked capacity and not time.
+    /// The deadline of this job has passed, or it has waited for as long as it may. If none of its chunks has begun, it
+    /// lacked capacity and not time.
     pub fn overdue(job: &Job, at: Timestamp) -> Self {
         match job.first_chunk_at {
             Some(_) => Self::deadline_exceeded(at),
+            None if at < job.deadline_at => {
+                let message = "no row of the job was processed within its `startWithinSeconds`: the system or its workers \
+                               were busy with other jobs, no worker came, or the job was held back; try again later";
+                Self::because(StopCode::CapacityExceeded, message, at)
+            }
             None => {
                 let message = "the job's deadline passed before a row of this attempt was processed: the system was busy \
                                with other jobs, or the job was held back; try again later, or with a longer deadline";

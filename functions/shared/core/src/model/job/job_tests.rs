@@ -327,6 +327,8 @@ fn only_an_ended_job_is_redriven() {
     );
     assert_eq!((job.split, job.merged(Counts::default())), (SplitState::from(0), before));
     assert_eq!((job.attempt_at, ended().attempt_at), (at(30), at(0)));
+    let waited = Job { start_by: Some(at(20)), ..ended() };
+    assert_eq!(redriven(&waited).unwrap().stops_at(), at(14_430), "it may wait until its deadline");
 }
 
 /// Transitions of a job, by number.

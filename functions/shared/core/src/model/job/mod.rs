@@ -119,6 +119,8 @@ pub struct Job {
     pub moved_at: Timestamp,
     /// Its deadline: when it is stopped if it has not ended.
     pub deadline_at: Timestamp,
+    /// When it is stopped if no chunk of its first attempt has begun; `None` if it may wait until its deadline.
+    pub start_by: Option<Timestamp>,
     /// When the sweep looks at it next; `None` after it has ended.
     pub wake_at: Option<Timestamp>,
     /// Number of writes of its row. It is never reset.
@@ -167,6 +169,7 @@ impl Job {
             first_chunk_at: None,
             moved_at: spec.created_at,
             deadline_at,
+            start_by: None,
             wake_at: Some(wake_at),
             revision: 0,
         }

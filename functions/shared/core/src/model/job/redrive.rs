@@ -57,6 +57,7 @@ impl Job {
             first_chunk_at: None,
             moved_at: now,
             deadline_at: deadline,
+            start_by: None,
             wake_at: Some(wake_at),
             ..self.clone()
         })

@@ -29,9 +29,15 @@ impl Job {
         }
     }
 
+    /// When it is stopped: at its deadline, or sooner if it has waited for as long as it may.
+    pub fn stops_at(&self) -> Timestamp {
+        let start_by = self.start_by.filter(|_| self.first_chunk_at.is_none());
+        start_by.map_or(self.deadline_at, |by| by.min(self.deadline_at))
+    }
+
     pub fn stop_overdue(&self, now: Timestamp) -> Option<Self> {
-        // Its owner may have moved the deadline since the caller has looked.
-        if now < self.deadline_at { None } else { self.stop(&Stop::overdue(self, now)) }
+        // A chunk may have begun, or its owner have moved the deadline, since the caller has looked.
+        if now < self.stops_at() { None } else { self.stop(&Stop::overdue(self, now)) }
     }
 
     /// True if more items have failed than it tolerates. The items of a redrive had failed before.

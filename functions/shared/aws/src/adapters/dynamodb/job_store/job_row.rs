@@ -89,6 +89,8 @@ struct JobRow {
     #[serde(with = "attribute::millis")]
     deadline_at: Timestamp,
     #[serde(default, skip_serializing_if = "Option::is_none", with = "attribute::optional_millis")]
+    start_by: Option<Timestamp>,
+    #[serde(default, skip_serializing_if = "Option::is_none", with = "attribute::optional_millis")]
     wake_at: Option<Timestamp>,
     revision: u64,
 }
