@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use rowmill_api::routes::{self, Operation};
+use rowmill_api::routes::{self, Operation, Scope};
 use rowmill_settings::declaration::Trigger;
 use serde::Serialize;
 
@@ -17,7 +17,7 @@ pub struct Route {
     /// The routes that invoke the function, as the end of an ARN.
     source: String,
     guarded: bool,
-    /// The scope that a token needs: `Read` or `Write`.
+    /// The scope that a token needs: `Read`, `Write` or `Work`.
     scope: &'static str,
     /// Requests a second of all callers, if the route has a throttle of its own.
     throttle: Option<u32>,
@@ -37,7 +37,11 @@ fn described(route: &'static routes::Route) -> Route {
         function: stem(route.function),
         source: format!("{}{}", route.method, path.join("/")),
         guarded: route.function != "web",
-        scope: if route.needs_only_to_read() { "Read" } else { "Write" },
+        scope: match route.scope() {
+            Scope::Read => "Read",
+            Scope::Write => "Write",
+            Scope::Work => "Work",
+        },
         throttle: throttle(route),
     }
 }

@@ -32,7 +32,12 @@ const TRIES: usize = 4;
 
 /// Terms of the tasks of a seed.
 pub fn terms(plan: &Plan) -> TaskTerms {
-    TaskTerms { beat: Duration::from_secs(20), items: plan.task_items, called: plan.calls_services }
+    TaskTerms {
+        beat: Duration::from_secs(20),
+        items: plan.task_items,
+        called: plan.calls_services,
+        minimum_client: None,
+    }
 }
 
 impl Run {

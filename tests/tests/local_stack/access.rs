@@ -34,6 +34,7 @@ async fn only_a_good_token_gets_in_and_only_to_its_own() {
         ("JwtIssuer", issuer.url()),
         ("JwtAudience", AUDIENCE),
         ("WriteScope", WRITE_SCOPE),
+        ("WorkScope", "rowmill/work"),
         ("OwnerPriorities", r#"{"größe of Rome": "high", "nightly": "low"}"#),
     ];
     let stack = LocalStack::up(&options(folder.join("stack"), &parameters)).await;
@@ -45,6 +46,7 @@ async fn only_a_good_token_gets_in_and_only_to_its_own() {
     a_live_connection_is_of_the_owner_of_its_ticket(&stack, &issuer, &job).await;
     a_live_connection_ends_with_the_token_of_its_ticket(&stack, &issuer).await;
     a_change_needs_its_scope(&stack, &issuer).await;
+    a_worker_needs_its_scope_and_no_other(&stack, &issuer).await;
     a_gateway_passes_the_claims_on(&stack, &issuer, &job).await;
     a_person_logs_in_with_the_command(&stack, &issuer, &folder).await;
     changes_are_in_the_log(&stack, &job, &upload).await;
@@ -191,6 +193,19 @@ async fn a_change_needs_its_scope(stack: &LocalStack, issuer: &Issuer) {
     assert_eq!(status, StatusCode::OK, "{jobs}");
     let change = stack.post("/api/uploads").header("content-type", "text/csv").body("id\n1\n").token(&reader);
     assert_eq!(change.send_undocumented().await.status, StatusCode::FORBIDDEN);
+}
+
+async fn a_worker_needs_its_scope_and_no_other(stack: &LocalStack, issuer: &Issuer) {
+    let worker = issuer.token(json!({ "sub": "worker", "scope": "rowmill/work" })).await;
+    let lease = json!({ "jobTypes": ["render"], "worker": "w" });
+    // The gateway lets it in. `Workers` does not name it.
+    refused(stack.post("/api/tasks/lease").json(&lease).token(&worker), StatusCode::FORBIDDEN, "forbidden").await;
+    let change = stack.post("/api/jobs").json(&json!({ "jobType": "validate" })).token(&worker);
+    assert_eq!(change.send_undocumented().await.status, StatusCode::FORBIDDEN);
+    let client = issuer.token(json!({})).await;
+    let lease = stack.post("/api/tasks/lease").json(&lease).token(&client).send_undocumented().await;
+    let problem: Value = lease.json();
+    assert_eq!((lease.status, &problem["code"]), (StatusCode::FORBIDDEN, &Value::Null), "the gateway answers itself");
 }
 
 /// The gateway of the command invokes the functions itself, so only they can refuse.

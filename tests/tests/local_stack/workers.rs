@@ -16,6 +16,7 @@ use crate::stack::on_the_stack;
 /// The job types, one a test: workers get all tasks of a type.
 pub const BUSY: &str = "render";
 pub const PAUSED: &str = "render-paused";
+pub const NEWER: &str = "render-newer";
 
 /// The configuration of both: five items a task.
 pub fn config() -> Value {
@@ -78,6 +79,21 @@ pub async fn done(stack: &LocalStack, job: &str) -> Vec<u64> {
 pub fn rows(count: u64, without: &[u64]) -> String {
     let row = |row| if without.contains(&row) { "{}\n".to_owned() } else { format!("{{\"name\": \"n{row}\"}}\n") };
     (1..=count).map(row).collect()
+}
+
+#[test]
+fn an_outdated_worker_is_told_so_and_ends() {
+    on_the_stack(async |stack| {
+        for (client, code, says) in [
+            ("farm/98.9.9", 1, "need a client of version 99.0.0 or later, and this one is `farm/98.9.9`"),
+            ("farm/99.0.0", 0, "0 items done"),
+        ] {
+            let worker = worker(stack, NEWER, &["--until-empty", "--client", client], WELL);
+            let ended = worker.wait_with_output().await.expect("it ends");
+            let said = String::from_utf8(ended.stderr).expect("text");
+            assert!(ended.status.code() == Some(code) && said.contains(says), "{said}");
+        }
+    });
 }
 
 #[test]

@@ -23,7 +23,7 @@ use work_task::hold::Order;
 
 use crate::chunks_of;
 
-const TERMS: TaskTerms = TaskTerms { beat: Duration::from_secs(60), items: 4, called: true };
+const TERMS: TaskTerms = TaskTerms { beat: Duration::from_secs(60), items: 4, called: true, minimum_client: None };
 
 const PRESS: &str = "press";
 

@@ -23,7 +23,8 @@ use work_task::lend::Lent;
 
 use crate::chunks_of;
 
-pub(crate) const TERMS: TaskTerms = TaskTerms { beat: Duration::from_secs(60), items: 4, called: false };
+pub(crate) const TERMS: TaskTerms =
+    TaskTerms { beat: Duration::from_secs(60), items: 4, called: false, minimum_client: None };
 
 pub(crate) const RENDER: &str = "render";
 

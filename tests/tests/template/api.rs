@@ -52,6 +52,7 @@ fn an_open_api_must_be_wanted() {
     assert!(deploys(&[("JwtIssuer", "https://issuer.example")]));
     assert!(deploys(&[("WithHttpApi", "false")]), "only who may invoke the functions can call them");
     assert!(!deploys(&[("AllowOpenApi", "true"), ("ReadScope", "read")]), "nobody checks the scope");
+    assert!(!deploys(&[("AllowOpenApi", "true"), ("WorkScope", "work")]), "nor this one");
     assert!(deploys(&[("JwtIssuer", "https://issuer.example"), ("WriteScope", "write")]));
 }
 

@@ -2,6 +2,7 @@
 
 use rowmill_core::items::input::InputError;
 use rowmill_core::job_types::target_type::BadAnswer;
+use rowmill_core::model::client_version::ClientVersion;
 use rowmill_core::model::task::TaskId;
 use rowmill_core::ports::PortError;
 
@@ -22,6 +23,10 @@ pub enum TaskError {
     NoTypes,
     #[error("`{0}` is no job type whose items workers process.")]
     NoSuchType(String),
+    #[error("Tasks of type `{job_type}` need a client of version {minimum} or later, and this one {}. \
+        Update the worker.",
+        .client.as_ref().map_or_else(|| "does not name its version in `client`".into(), |name| format!("is `{name}`")))]
+    Outdated { job_type: String, minimum: ClientVersion, client: Option<String> },
     /// The outcomes do not fit the items of the task.
     #[error("The outcomes are invalid: {0}.")]
     BadOutcomes(#[from] BadAnswer),

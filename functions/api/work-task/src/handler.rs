@@ -63,11 +63,14 @@ pub async fn handle(routes: &TaskRoutes, call: Call) -> Result<Response<Body>, P
 
 async fn lease(routes: &TaskRoutes, caller: &Owner, request: &LeaseRequest) -> Result<Response<Body>, Problem> {
     if !request.is_valid() {
-        let detail = "`jobTypes` must name 1 to 16 job types, and `worker` must have 1 to 128 characters.";
+        let detail = "`jobTypes` must name 1 to 16 job types, and `worker` and `client` must have 1 to 128 characters.";
         return Err(Problem::new(ProblemCode::InvalidRequest, detail));
     }
     if let Some(job_type) = request.job_types.iter().find(|job_type| !routes.allowed.is(caller, job_type)) {
         return Err(TaskError::NotAllowed(job_type.clone()).into());
+    }
+    for job_type in &request.job_types {
+        routes.work.types.admits(job_type, request.client.as_deref())?;
     }
     for job_type in &request.job_types {
         if let Some(lent) = routes.work.lend(job_type, &request.worker).await? {
@@ -133,6 +136,7 @@ impl From<TaskError> for Problem {
         match error {
             TaskError::Gone(_) => problem(ProblemCode::TaskGone),
             TaskError::NotAllowed(_) | TaskError::NoTypes => problem(ProblemCode::Forbidden),
+            TaskError::Outdated { .. } => problem(ProblemCode::ClientOutdated),
             TaskError::NoSuchType(_) => problem(ProblemCode::UnknownJobType).field("jobTypes"),
             TaskError::BadOutcomes(_) | TaskError::NotBegun(_) => problem(ProblemCode::InvalidRequest),
             TaskError::OtherItems { .. } => problem(ProblemCode::InvalidRequest).field("itemIdentifiers"),

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use rowmill_aws::host::serve;
 use rowmill_core::job_types::JobTypes;
+use rowmill_core::model::client_version::ClientVersion;
 use rowmill_core::model::task::TaskTerms;
 use rowmill_core::ports::BoxError;
 use rowmill_core::progress::JobSteps;
@@ -52,6 +53,19 @@ impl TaskTypes {
         terms.ok_or_else(|| TaskError::NoSuchType(job_type.to_owned()))
     }
 
+    /// Checks that a client may work on a job type. Tasks that an older one holds stay its own.
+    ///
+    /// # Errors
+    /// `Outdated`; `NoSuchType`.
+    pub fn admits(&self, job_type: &str, client: Option<&str>) -> Result<(), TaskError> {
+        let Some(minimum) = self.lent(job_type)?.minimum_client else { return Ok(()) };
+        let version = client.and_then(ClientVersion::of_client);
+        if version.is_some_and(|version| version >= minimum) {
+            return Ok(());
+        }
+        Err(TaskError::Outdated { job_type: job_type.to_owned(), minimum, client: client.map(str::to_owned) })
+    }
+
     pub(crate) fn terms(&self, job_type: &str) -> Result<TaskTerms, TaskError> {
         self.0.get(job_type).copied().ok_or_else(|| TaskError::NoSuchType(job_type.to_owned()))
     }
@@ -71,5 +85,37 @@ impl TaskWork {
             asks: Asks::default(),
             output_max_bytes: OUTPUT_MAX_BYTES,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn a_type_admits_clients_from_its_minimum_on() {
+        let terms = |minimum: Option<&str>| TaskTerms {
+            beat: Duration::from_secs(60),
+            items: 1,
+            called: false,
+            minimum_client: minimum.map(|version| version.parse().unwrap()),
+        };
+        let types = TaskTypes(
+            [("any", terms(None)), ("render", terms(Some("1.4.0")))]
+                .map(|(name, terms)| (name.to_owned(), terms))
+                .into(),
+        );
+        let refused = |job_type, client| types.admits(job_type, client).err().map(|error| error.to_string());
+        for (job_type, client) in [("any", None), ("render", Some("r/1.4.0")), ("render", Some("r/2.0.0"))] {
+            assert_eq!(refused(job_type, client), None);
+        }
+        let old = refused("render", Some("r/1.3.9")).unwrap();
+        assert!(old.contains("version 1.4.0 or later, and this one is `r/1.3.9`. Update"), "{old}");
+        for client in [None, Some("r"), Some("r/1.4.0-rc.1")] {
+            assert!(refused("render", client).is_some(), "{client:?}");
+        }
+        assert!(matches!(types.admits("none", None), Err(TaskError::NoSuchType(_))));
     }
 }

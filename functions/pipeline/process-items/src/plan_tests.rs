@@ -199,7 +199,7 @@ fn an_expired_note_is_a_death_of_its_items() {
     assert_eq!(case(noted(100, 0, 16), false), run(RunMode::Isolated), "this is one");
 }
 
-const TERMS: TaskTerms = TaskTerms { beat: Duration::from_secs(60), items: 1, called: false };
+const TERMS: TaskTerms = TaskTerms { beat: Duration::from_secs(60), items: 1, called: false, minimum_client: None };
 
 #[test]
 fn a_service_is_called_with_a_chunk_that_nobody_holds() {

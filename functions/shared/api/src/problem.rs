@@ -89,6 +89,8 @@ problem_codes! {
     OwnerBlocked = "owner_blocked" [403],
     /// The owner may not use this priority. `detail` names the highest one that the owner may use.
     PriorityNotAllowed = "priority_not_allowed" [403],
+    /// The client is older than the job type asks of its workers, or does not say its version. `detail` names the minimum.
+    ClientOutdated = "client_outdated" [403],
     /// The job or upload does not exist, has expired, or belongs to somebody else.
     NotFound = "not_found" [404],
     /// The job ended without results, or they have expired.

@@ -22,13 +22,21 @@ pub struct LeaseRequest {
     /// A name by which people recognise the worker, such as its host: 1 to 128 characters.
     #[schema(min_length = 1, max_length = 128)]
     pub worker: String,
+    /// The program of the worker and its version, such as `render-farm/1.4.0`: at most 128 characters. A job type may
+    /// ask for a minimum.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(min_length = 1, max_length = 128)]
+    pub client: Option<String>,
 }
 
 impl LeaseRequest {
     /// True if its fields are within their limits.
     pub fn is_valid(&self) -> bool {
-        let is_named = (1..=WORKER_MAX_CHARS).contains(&self.worker.trim().chars().count());
-        is_named && !self.worker.chars().any(char::is_control) && (1..=JOB_TYPES_MAX).contains(&self.job_types.len())
+        let is_name = |name: &str| {
+            (1..=WORKER_MAX_CHARS).contains(&name.trim().chars().count()) && !name.chars().any(char::is_control)
+        };
+        let is_named = is_name(&self.worker) && self.client.as_deref().is_none_or(is_name);
+        is_named && (1..=JOB_TYPES_MAX).contains(&self.job_types.len())
     }
 }
 

@@ -9,7 +9,7 @@
 //! |---|---|---|---|
 //! | `invoke` | ARN of a Lambda function | | |
 //! | `webhook` | URL of a web service | | |
-//! | `workers` | workers outside of the stack lease the items, see `docs/workers.md`; exactly one of `invoke`, `webhook` and `workers` is required. `{}`, or with `beatSeconds` (10–3600): longest time between two beats of a worker; and `items` (1–1000): maximum number of items of a task | | `{"beatSeconds": 60, "items": 1}` |
+//! | `workers` | workers outside of the stack lease the items, see `docs/workers.md`; exactly one of `invoke`, `webhook` and `workers` is required. `{}`, or with `beatSeconds` (10–3600): longest time between two beats of a worker; `items` (1–1000): maximum number of items of a task; `minimumClient`: oldest version of a client that gets tasks, such as `"1.4.0"` | | `{"beatSeconds": 60, "items": 1}` |
 //! | `async` | whether the function or web service may answer later, see `docs/workers.md` | | false |
 //! | `beatSeconds` | with `async`: longest time between two beats | 10–3600 | 60 |
 //! | `input` | `file`: the items are rows of a file, or of the request. `none`: jobs have no input, and the target is called once, with one empty item | | `file` |
@@ -32,6 +32,7 @@ use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use rowmill_core::job_types::target_type::TargetCalls;
+use rowmill_core::model::client_version::ClientVersion;
 use rowmill_core::model::entries::Entries;
 use rowmill_core::model::task::TaskTerms;
 use rowmill_core::ports::processor::InputKind;
@@ -121,6 +122,8 @@ pub enum Problem {
     /// A field does not apply to workers, which nobody calls.
     #[error("has `{0}`, which is not valid with `workers`: Rowmill does not call them")]
     NotForWorkers(&'static str),
+    #[error("must have a `workers.minimumClient` of three numbers, such as \"1.4.0\"")]
+    MinimumClient,
 }
 
 /// The fields of a target, as they appear in the JSON.
@@ -148,6 +151,7 @@ struct Fields {
 struct WorkerFields {
     beat_seconds: Option<u64>,
     items: Option<u64>,
+    minimum_client: Option<String>,
 }
 
 /// The words of `input`.
@@ -223,7 +227,7 @@ fn config(name: String, fields: serde_json::Value) -> Result<TargetConfig, Probl
     if is_async {
         let beat = number("beatSeconds", fields.beat_seconds, 60, BEAT_SECONDS)?;
         let items = calls.batch_items as u32;
-        tasks = Some(TaskTerms { beat: Duration::from_secs(beat), items, called: true });
+        tasks = Some(TaskTerms { beat: Duration::from_secs(beat), items, called: true, minimum_client: None });
     }
     let kind = match (fields.invoke, fields.webhook, fields.workers) {
         (None, None, None) => return Err(Problem::NoTarget),
@@ -250,7 +254,13 @@ fn config(name: String, fields: serde_json::Value) -> Result<TargetConfig, Probl
             }
             let beat = number("workers.beatSeconds", workers.beat_seconds, 60, BEAT_SECONDS)?;
             let items = number("workers.items", workers.items, 1, 1..=1000)?;
-            tasks = Some(TaskTerms { beat: Duration::from_secs(beat), items: items as u32, called: false });
+            let version =
+                |text: &String| text.parse().ok().filter(|version: &ClientVersion| version.to_string() == *text);
+            let minimum_client =
+                workers.minimum_client.as_ref().map(|text| version(text).ok_or(Problem::MinimumClient));
+            let minimum_client = minimum_client.transpose()?;
+            let beat = Duration::from_secs(beat);
+            tasks = Some(TaskTerms { beat, items: items as u32, called: false, minimum_client });
             TargetKind::Workers
         }
         _ => return Err(Problem::TwoTargets),

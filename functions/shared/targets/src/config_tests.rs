@@ -63,6 +63,16 @@ fn a_name_must_be_valid_and_not_taken() {
 }
 
 #[test]
+fn the_minimum_of_a_client_is_a_version() {
+    let minimum = |version: serde_json::Value| json!({ "workers": { "minimumClient": version } });
+    for wrong in [json!("1.4"), json!("v1.4.0"), json!("1.4.0-rc.1"), json!("")] {
+        assert!(error_for(minimum(wrong)).contains("`workers.minimumClient` of three numbers"));
+    }
+    let parsed = parse(&json!({ "render": minimum(json!("1.4.0")) }).to_string(), &[]).unwrap();
+    assert_eq!(parsed[0].tasks.unwrap().minimum_client, "1.4.0".parse().ok());
+}
+
+#[test]
 fn a_target_is_either_a_function_or_a_webhook() {
     assert!(error_for(json!({})).contains("must have `invoke`"));
     assert!(error_for(json!({ "invoke": FUNCTION, "webhook": "https://example.com/" })).contains("more than one"));

@@ -42,6 +42,9 @@ pub struct WorkArgs {
     /// The name by which people recognise this worker [default: the name of this machine]
     #[arg(long, value_name = "NAME")]
     pub worker: Option<String>,
+    /// The program of the worker and its version, as NAME/VERSION, for job types with a `minimumClient`
+    #[arg(long, value_name = "CLIENT", default_value = concat!("rowmill/", env!("CARGO_PKG_VERSION")))]
+    pub client: String,
     /// Work on so many tasks at a time, each with a process of the command
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = RangedU64ValueParser::<usize>::new().range(1..=PARALLEL_MAX))]
     pub parallel: usize,
@@ -60,7 +63,11 @@ pub async fn execute(args: WorkArgs) -> Result<ExitCode, CommandError> {
     let (renewed, api) = watch::channel(Arc::new(connection.api));
     let host = || rustix::system::uname().nodename().to_string_lossy().into_owned();
     let options = WorkOptions {
-        lease: LeaseRequest { job_types: args.job_types, worker: args.worker.unwrap_or_else(host) },
+        lease: LeaseRequest {
+            job_types: args.job_types,
+            worker: args.worker.unwrap_or_else(host),
+            client: Some(args.client),
+        },
         parallel: args.parallel,
         until_empty: args.until_empty,
         command: args.command,

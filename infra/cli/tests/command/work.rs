@@ -285,6 +285,24 @@ fn a_worker_that_the_api_refuses_or_without_a_command_ends_at_once() {
 }
 
 #[test]
+fn an_outdated_worker_ends_with_the_reason() {
+    let tasks = Tasks::one();
+    tasks.worked(0, WELL);
+    assert_eq!(tasks.sent("lease")[0]["client"], format!("rowmill/{}", env!("CARGO_PKG_VERSION")));
+    said(0, &mut tasks.worker(&["--until-empty", "--client", "render/1.4.0"], WELL));
+    assert_eq!(tasks.sent("lease").last().unwrap()["client"], "render/1.4.0");
+
+    let url = serve(|connection| {
+        receive(connection);
+        let outdated = ProblemCode::ClientOutdated;
+        let body = serde_json::to_value(outdated.problem("Tasks of type `render` need 1.4.0.")).unwrap();
+        reply(connection, outdated.status(), &body);
+    });
+    let (_, error) = said(1, &mut rowmill(&["work", "--type", "render", "--url", &url, "--", "true"]));
+    assert!(error.contains("lease task: Tasks of type `render` need 1.4.0 (HTTP 403, client_outdated)"), "{error}");
+}
+
+#[test]
 fn a_worker_works_on_several_tasks_at_a_time() {
     let folder = tempfile::tempdir().unwrap();
     let here = folder.path().display();

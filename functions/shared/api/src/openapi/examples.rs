@@ -77,7 +77,11 @@ examples! {
     GatewayMessage => GatewayMessage { message: "Too Many Requests".into() },
     TaskPage => TaskPage { tasks: vec![task_at_work()], next: None },
     WorkerList => workers(),
-    LeaseRequest => LeaseRequest { job_types: vec!["render".to_owned()], worker: "render-7".to_owned() },
+    LeaseRequest => LeaseRequest {
+        job_types: vec!["render".to_owned()],
+        worker: "render-7".to_owned(),
+        client: Some("render-farm/1.4.0".to_owned()),
+    },
     TaskView => task(),
     ReportRequest => report(),
     ReleaseRequest => ReleaseRequest { token: TOKEN.to_owned(), failed: false },

@@ -92,6 +92,15 @@ pub fn are_limited(function: &str) -> bool {
     all().any(|route| route.function == function && route.is_limited())
 }
 
+/// A scope of tokens.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Scope {
+    Read,
+    Write,
+    /// Workers have it. A deployment without a scope of their own asks for that to write.
+    Work,
+}
+
 /// A route.
 #[derive(Debug)]
 pub struct Route {
@@ -314,9 +323,15 @@ impl Route {
         self.method == "GET"
     }
 
-    /// True if the scope to read is enough: it reads, or it opens what only reads.
-    pub fn needs_only_to_read(&self) -> bool {
-        self.reads() || self.operation == Operation::CreateLiveTicket
+    /// The scope that a token needs for it.
+    pub fn scope(&self) -> Scope {
+        match self.operation {
+            // It opens what only reads.
+            Operation::CreateLiveTicket => Scope::Read,
+            _ if self.reads() => Scope::Read,
+            _ if self.function == "work-task" => Scope::Work,
+            _ => Scope::Write,
+        }
     }
 
     /// True if a caller may send only so many requests to it: it changes something, or is expensive to answer. Polling

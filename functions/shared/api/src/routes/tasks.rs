@@ -2,7 +2,7 @@
 
 use super::{Answer, Json, Operation, RETRY_AFTER, RequestBody, Route, at_most, query};
 use crate::at_work::{TaskPage, WorkerList};
-use crate::problem::ProblemCode::{self, InvalidQuery, NotFound, TaskGone, UnknownJobType};
+use crate::problem::ProblemCode::{self, ClientOutdated, InvalidQuery, NotFound, TaskGone, UnknownJobType};
 use crate::task::{LeaseRequest, ReleaseRequest, ReportRequest, TaskOrderView, TaskView};
 
 const ORDER: &[Answer] = &[Answer::of::<TaskOrderView>(200, "What to do next.")];
@@ -43,7 +43,7 @@ routes! {
             Answer::of::<TaskView>(200, "A task."),
             Answer::empty(204, "There is none now. Ask again after `Retry-After`.").with(&[RETRY_AFTER]),
         ],
-        problems: &[(422, UnknownJobType)],
+        problems: &[(403, ClientOutdated), (422, UnknownJobType)],
         // A worker of short tasks leases, beats and finishes one a second.
         limits: at_most(60_000, 3_600_000),
     }

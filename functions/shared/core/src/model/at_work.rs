@@ -85,7 +85,7 @@ mod tests {
         let leased = blank.leased(token, 1, 9, at(0));
         assert_eq!(is(&at_work(&leased, 1)), (TaskState::Held, None, Some(at(30)), Some(holder.clone())));
         assert_eq!(is(&at_work(&leased, 40)), (TaskState::Offered, None, None, None), "it never began");
-        let terms = TaskTerms { beat: Duration::from_secs(60), items: 9, called: false };
+        let terms = TaskTerms { beat: Duration::from_secs(60), items: 9, called: false, minimum_client: None };
         let beaten = leased.beaten(token, &terms, at(10)).unwrap();
         let held = (TaskState::Held, Some(at(10)), Some(at(100)), Some(holder.clone()));
         assert_eq!(is(&at_work(&beaten, 104)), held, "clocks differ");

@@ -6,6 +6,7 @@ pub mod blocks;
 pub mod breaker;
 pub mod checkpoint;
 pub mod chunk_index;
+pub mod client_version;
 pub mod cost;
 pub mod dead_letter;
 pub mod entries;

@@ -13,6 +13,7 @@ use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use crate::model::checkpoint::{Checkpoint, InFlight, Suspects};
+use crate::model::client_version::ClientVersion;
 use crate::model::ids::{JobGuid, Owner, RunId};
 use crate::model::job::Job;
 use crate::model::messages::ChunkMessage;
@@ -28,6 +29,8 @@ pub struct TaskTerms {
     pub items: u32,
     /// True if the target of the type is called with each task, and answers later. If not, workers lease them.
     pub called: bool,
+    /// Oldest version of a client that gets tasks.
+    pub minimum_client: Option<ClientVersion>,
 }
 
 /// Time after a lease by which the first beat must come. Until then the worker has not begun.
@@ -212,7 +215,8 @@ mod tests {
         RunId::from_bytes([byte; RunId::BYTES])
     }
 
-    const TERMS: TaskTerms = TaskTerms { beat: Duration::from_secs(60), items: 20, called: false };
+    const TERMS: TaskTerms =
+        TaskTerms { beat: Duration::from_secs(60), items: 20, called: false, minimum_client: None };
 
     #[test]
     fn a_task_has_one_name() {

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use lambda_http::request::RequestContext;
 use lambda_http::{Request, RequestExt};
 use rowmill_api::problem::ProblemCode;
-use rowmill_api::routes::Route;
+use rowmill_api::routes::{Route, Scope};
 use rowmill_core::model::blocks::OPERATOR_FOR;
 use rowmill_core::model::ids::Owner;
 use serde_json::Value;
@@ -24,6 +24,8 @@ rowmill_settings::settings! {
         pub read_scope: String = String::new(), "ReadScope";
         /// The scope that a token needs to change anything. Empty: none.
         pub write_scope: String = String::new(), "WriteScope";
+        /// The scope that a token needs to work on tasks. Empty: that to change anything.
+        pub work_scope: String = String::new(), "WorkScope";
     }
 }
 
@@ -74,7 +76,11 @@ impl Access {
         let owner = subject.as_deref().and_then(Owner::of_name).ok_or_else(|| {
             Problem::unauthorized("The token has no usable `sub` claim. Send a token that names its subject.")
         })?;
-        let needed = if route.needs_only_to_read() { &self.read_scope } else { &self.write_scope };
+        let needed = match route.scope() {
+            Scope::Read => &self.read_scope,
+            Scope::Work if !self.work_scope.is_empty() => &self.work_scope,
+            Scope::Write | Scope::Work => &self.write_scope,
+        };
         if !needed.is_empty() && !claims.scopes.iter().any(|scope| scope == needed) {
             let detail = format!("The token does not have the scope `{needed}`. Ask its issuer for one that has it.");
             return Err(Problem::new(ProblemCode::Forbidden, detail));
@@ -243,6 +249,7 @@ mod tests {
             issuer: "https://issuer".to_owned(),
             read_scope: "rowmill/read".to_owned(),
             write_scope: "rowmill/write".to_owned(),
+            ..Access::default()
         };
         let status = |mut claims: Value, operation: Operation| {
             claims["exp"] = json!("1800000000");
@@ -260,6 +267,25 @@ mod tests {
         let in_payload_1 =
             request_of_payload_1(json!({"claims": {"sub": "a", "scp": ["rowmill/read"], "exp": 1_800_000_000}}));
         assert!(access.caller(&in_payload_1, read.route()).is_ok());
+    }
+
+    #[test]
+    fn workers_need_a_scope_of_their_own_if_there_is_one() {
+        let status = |work_scope: &str, scope: &str, operation: Operation| {
+            let access = Access {
+                issuer: "https://issuer".to_owned(),
+                write_scope: "write".to_owned(),
+                work_scope: work_scope.to_owned(),
+                ..Access::default()
+            };
+            let claims = json!({"sub": "a", "exp": "1800000000", "scope": scope});
+            let request = request(Some(json!({"jwt": {"claims": claims}})));
+            access.caller(&request, operation.route()).map_or_else(|problem| problem.status(), |_| 200)
+        };
+        let (lease, create) = (Operation::LeaseTask, Operation::CreateJob);
+        assert_eq!([status("work", "work", lease), status("work", "write", lease)], [200, 403]);
+        assert_eq!([status("work", "work", create), status("work", "write", create)], [403, 200]);
+        assert_eq!([status("", "work", lease), status("", "write", lease)], [403, 200], "as any change");
     }
 
     #[test]
