@@ -176,7 +176,7 @@ impl UseCases {
     }
 
     pub fn task_work(&self) -> TaskWork {
-        built(TaskWork::new(&self.ports, TaskTypes::of(&self.job_types)))
+        built(TaskWork::new(&self.ports, TaskTypes::of(&self.job_types), self.limits.links))
     }
 
     pub fn completer(&self) -> Completer {

@@ -129,6 +129,11 @@ fn cases(job: &str, whole: &str, file: &str, multipart: &str, etag: &str) -> Vec
         Case::json("/api/tasks/lease", &json!({ "jobTypes": ["validate"], "worker": "w" })),
         Case::json(format!("/api/tasks/{job}.1.0.0/beat"), &json!({ "token": "00000000000000" })),
         Case::json(format!("/api/tasks/{job}.1.0.0/finish"), &json!({ "token": "00000000000000" })),
+        Case::json(
+            format!("/api/tasks/{job}.1.0.0/products"),
+            &json!({ "token": "00000000000000", "itemIdentifier": format!("{job}/1"), "name": "a", "bytes": 1 }),
+        ),
+        Case::get(format!("/api/jobs/{job}/products/1.00000000000000.a")),
         Case::json(format!("/api/tasks/{job}.1.0.0/release"), &json!({ "token": "00000000000000" })),
         Case::post("/api/live/tickets", "", ""),
         Case::get("/api/openapi.json"),

@@ -45,6 +45,7 @@ pub fn config() -> Value {
         services::PRESS: services::config(),
         workers::BUSY: workers::config(),
         workers::PAUSED: workers::config(),
+        workers::FILES: workers::config(),
         workers::NEWER: { "workers": { "minimumClient": "99.0.0" } },
     })
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::Stdio;
 
-use acceptance::local_stack::{LocalStack, answer, kill, refused, rowmill, until};
+use acceptance::local_stack::{LocalStack, answer, http_client, kill, refused, rowmill, until};
 use reqwest::StatusCode;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
@@ -16,6 +16,7 @@ use crate::stack::on_the_stack;
 /// The job types, one a test: workers get all tasks of a type.
 pub const BUSY: &str = "render";
 pub const PAUSED: &str = "render-paused";
+pub const FILES: &str = "render-files";
 pub const NEWER: &str = "render-newer";
 
 /// The configuration of both: five items a task.
@@ -79,6 +80,44 @@ pub async fn done(stack: &LocalStack, job: &str) -> Vec<u64> {
 pub fn rows(count: u64, without: &[u64]) -> String {
     let row = |row| if without.contains(&row) { "{}\n".to_owned() } else { format!("{{\"name\": \"n{row}\"}}\n") };
     (1..=count).map(row).collect()
+}
+
+/// Writes a file for each item, and an output for the first one.
+const WRITES: &str = r#"
+import json, os, sys, tempfile
+folder = tempfile.mkdtemp()
+for line in sys.stdin:
+    item = json.loads(line)
+    path = os.path.join(folder, "%s.txt" % item["record"]["name"])
+    with open(path, "w") as file:
+        file.write("of " + item["record"]["name"])
+    output = {"output": {"first": True}} if item["row"] == 1 else {}
+    print(json.dumps({"itemIdentifier": item["itemIdentifier"], "files": [path], **output}))
+"#;
+
+#[test]
+fn files_that_a_command_names_are_stored_and_the_outputs_list_them() {
+    on_the_stack(async |stack| {
+        let file = stack.upload("application/jsonl", rows(7, &[])).await;
+        let job = stack.create(FILES, &file, json!({})).await;
+        let _worker = worker(stack, FILES, &[], WRITES);
+        let ended = stack.ended(&job).await;
+        assert_eq!((&ended["itemsSucceeded"], &ended["itemsFailed"]), (&json!(7), &json!(0)), "{ended}");
+        let outputs = result(stack, &job, "outputs.jsonl").await;
+        let outputs: Vec<Value> = outputs.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+        assert_eq!((outputs.len(), &outputs[0]["first"]), (7, &json!(true)));
+        for (row, output) in (1..).zip(&outputs) {
+            let product = &output["products"][0];
+            assert_eq!(product["name"], format!("n{row}.txt"), "{output}");
+            let (status, link) = answer(stack.get(product["path"].as_str().expect("a path"))).await;
+            assert_eq!((status, &link["method"]), (StatusCode::OK, &json!("GET")), "{link}");
+            let stored = http_client().get(link["url"].as_str().expect("a link")).send().await.expect("it answers");
+            let text = stored.text().await.expect("text");
+            assert_eq!((text.as_str(), &product["bytes"]), (format!("of n{row}").as_str(), &json!(text.len())));
+        }
+        let path = outputs[0]["products"][0]["path"].as_str().expect("a path").replace("n1.txt", "n2.txt");
+        refused(stack.get(&path), StatusCode::NOT_FOUND, "not_found").await;
+    });
 }
 
 #[test]

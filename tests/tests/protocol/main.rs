@@ -19,6 +19,7 @@ mod owner_priorities;
 mod pauses;
 mod pipeline;
 mod previews;
+mod products;
 mod redrives;
 mod repeated_updates;
 mod resends;

@@ -59,6 +59,7 @@ pub async fn handle(pages: &JobPages, call: Call) -> Result<Response<Body>, Prob
         Operation::ShowJob => show(pages, call.owner()?, request).await,
         Operation::ListItems => items(pages, call.owner()?, request).await,
         Operation::ShowResults => results(pages, call.owner()?, request).await,
+        Operation::ShowProduct => product(pages, call.owner()?, request).await,
         Operation::ListDeadLetters => dead_letters(pages, call.owner()?, request).await,
         Operation::ListTasks => tasks(pages, call.owner()?, request).await,
         Operation::AuditJob => audit(pages, call.owner()?, request).await,
@@ -185,6 +186,16 @@ async fn results(pages: &JobPages, owner: &Owner, request: &Request) -> Result<R
         Err(ResultsError::Active) => Err(Problem::new(ProblemCode::JobActive, ResultsError::Active.to_string())),
         Err(error @ ResultsError::None) => Err(Problem::new(ProblemCode::NoResults, error.to_string())),
         Err(ResultsError::Port(error)) => Err(error.into()),
+    }
+}
+
+async fn product(pages: &JobPages, owner: &Owner, request: &Request) -> Result<Response<Body>, Problem> {
+    let job_guid = path_parameter(request, "jobGuid")?;
+    let job = pages.jobs.owned(owner, job_guid).await.map_err(|error| problem(error, job_guid))?;
+    match pages.results.product(&job, &path_parameter(request, "product")?).await {
+        Ok(view) => Ok(json_response(200, &view)),
+        Err(PortError::NotFound) => Err(Problem::not_found("The job has no such product, or it has expired.")),
+        Err(error) => Err(error.into()),
     }
 }
 

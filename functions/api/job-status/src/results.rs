@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use crc_fast::{CrcAlgorithm, checksum};
 use rowmill_api::results::{FileView, LinkView, ManifestView, ResultsView};
+use rowmill_api::upload::RequestView;
 use rowmill_core::model::job::Job;
+use rowmill_core::model::product::{OCTET_STREAM, ProductId};
 use rowmill_core::model::results::{MANIFEST, Manifest, crc64_text};
 use rowmill_core::ports::{Clock, DirectTransfers, Objects, PortError, PresignedRequest, expiry};
 use serde_json::{Map, Value};
@@ -36,6 +38,18 @@ pub enum ResultsError {
 }
 
 impl JobResults {
+    /// A link to a product.
+    ///
+    /// # Errors
+    /// `NotFound`.
+    pub async fn product(&self, job: &Job, product: &ProductId) -> Result<RequestView, PortError> {
+        let key = product.key(job.job_guid);
+        let stored = self.objects.head(&key).await?;
+        let content_type = stored.content_type.as_deref().unwrap_or(OCTET_STREAM);
+        let link = self.transfers.presign_get(&key, content_type, product.name(), self.link_expiry).await?;
+        Ok(RequestView::of(link, expiry(self.clock.now(), self.link_expiry)))
+    }
+
     pub async fn of(&self, job: &Job) -> Result<ResultsView, ResultsError> {
         let results = job.end().ok_or(ResultsError::Active)?.results.ok_or(ResultsError::None)?;
         let json = match self.objects.read(&results.manifest_key(job.job_guid)).await {

@@ -17,7 +17,7 @@ use rowmill_core::ports::{PortError, UploadedPart};
 
 use crate::announced::parse_sha256;
 use crate::error::UploadError;
-use crate::request::{PartRange, SignPartsRequest, UploadView, request_view};
+use crate::request::{PartRange, RequestView, SignPartsRequest, UploadView};
 use crate::upload::Uploads;
 
 /// Maximum number of parts an answer signs. A part takes about 2 KB of an answer that may have 6 MB.
@@ -84,7 +84,7 @@ impl Uploads {
                 let sha256 = upload.sha256.as_deref().map(parse_sha256).transpose()?;
                 let (key, content_type) = (&upload.key, &upload.content_type);
                 let request = self.transfers.presign_put(key, content_type, upload.size, sha256, expiry).await?;
-                let upload_request = Some(request_view(request, expires_at));
+                let upload_request = Some(RequestView::of(request, expires_at));
                 Ok(UploadView { bytes_stored: Some(0), upload: upload_request, ..UploadView::from(&upload) })
             }
             Stored::Parts(multipart, parts) => {

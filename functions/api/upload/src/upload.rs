@@ -24,7 +24,7 @@ use rowmill_core::ports::{
 use crate::announced::{check_names, parse_sha256};
 pub use crate::error::UploadError;
 pub use crate::limits::UploadLimits;
-use crate::request::{AnnounceRequest, PartView, UploadView, request_view};
+use crate::request::{AnnounceRequest, PartView, RequestView, UploadView};
 
 /// The maximum number of parts of a file. Bigger files have longer parts. S3 allows 10,000 parts, but the answer with
 /// all presigned requests must stay well below the 6 MB of a Lambda response.
@@ -97,7 +97,7 @@ impl Uploads {
         let expiry = self.limits.links.expiry;
         let request =
             self.transfers.presign_put(&upload.key, &upload.content_type, upload.size, sha256, expiry).await?;
-        Ok(UploadView { upload: Some(request_view(request, expires_at)), ..UploadView::from(&upload) })
+        Ok(UploadView { upload: Some(RequestView::of(request, expires_at)), ..UploadView::from(&upload) })
     }
 
     async fn announce_parts(&self, mut upload: Upload, expires_at: Timestamp) -> Result<UploadView, UploadError> {
@@ -121,7 +121,7 @@ impl Uploads {
         let part = |number: u32| async move {
             let (size, expiry) = (multipart.length_of(number, upload.size), self.limits.links.expiry);
             let request = self.transfers.presign_part(&upload.key, &multipart.id, number, size, expiry).await?;
-            Ok::<_, PortError>(PartView { part_number: number, size, request: request_view(request, expires_at) })
+            Ok::<_, PortError>(PartView { part_number: number, size, request: RequestView::of(request, expires_at) })
         };
         let requests = numbers.map(part).collect::<Vec<_>>();
         stream::iter(requests).buffered(PRESIGN_CONCURRENCY).try_collect().await

@@ -32,6 +32,8 @@ pub enum TaskError {
     BadOutcomes(#[from] BadAnswer),
     #[error("`itemIdentifiers[{place}]` must be {expected}: report the items of the task in their order.")]
     OtherItems { place: usize, expected: String },
+    #[error("`{field}` {message}.")]
+    BadProduct { field: &'static str, message: String },
     #[error(transparent)]
     Port(#[from] PortError),
 }

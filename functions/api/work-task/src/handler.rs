@@ -4,7 +4,7 @@ use lambda_http::{Body, Response};
 use rowmill_api::problem::ProblemCode;
 use rowmill_api::routes::Operation;
 use rowmill_api::task::{
-    LeaseRequest, ReleaseRequest, ReportRequest, TaskItemView, TaskOrder, TaskOrderView, TaskView,
+    LeaseRequest, ProductRequest, ReleaseRequest, ReportRequest, TaskItemView, TaskOrder, TaskOrderView, TaskView,
 };
 use rowmill_aws::host::http::{Call, Problem, json_response, path_parameter, read_json, read_json_up_to};
 use rowmill_core::model::ids::{Owner, RunId};
@@ -25,7 +25,8 @@ pub struct TaskRoutes {
     pub allowed: Allowed,
 }
 
-/// Answers `GET /api/workers`, `POST /api/tasks/lease`, and `POST /api/tasks/{taskId}/beat`, `…/finish` and `…/release`.
+/// Answers `GET /api/workers`, `POST /api/tasks/lease`, and `POST /api/tasks/{taskId}/beat`, `…/finish`, `…/products` and
+/// `…/release`.
 pub async fn handle(routes: &TaskRoutes, call: Call) -> Result<Response<Body>, Problem> {
     let caller = call.owner()?;
     if call.operation == Operation::LeaseTask {
@@ -41,16 +42,21 @@ pub async fn handle(routes: &TaskRoutes, call: Call) -> Result<Response<Body>, P
     }
     match call.operation {
         Operation::BeatTask | Operation::FinishTask => {
-            let report: ReportRequest = read_json_up_to(&call.request, ANSWER_MAX_BYTES)?;
+            let mut report: ReportRequest = read_json_up_to(&call.request, ANSWER_MAX_BYTES)?;
             let token = token_in(&report.token)?;
             let is_report = call.operation == Operation::FinishTask || report.item_identifiers.is_some();
             if !is_report {
                 let (order, terms) = work.beat(id, token).await?;
                 return Ok(order_view(order, Some(terms)));
             }
+            work.list_products(id, token, &mut report.outputs).await?;
             let answer = answer_of(&report)?;
             let order = work.report(id, token, report.item_identifiers.as_deref(), &answer).await?;
             Ok(order_view(order, None))
+        }
+        Operation::StoreProduct => {
+            let wanted: ProductRequest = read_json(&call.request)?;
+            Ok(json_response(200, &work.product(id, token_in(&wanted.token)?, &wanted).await?))
         }
         Operation::ReleaseTask => {
             let release: ReleaseRequest = read_json(&call.request)?;
@@ -139,6 +145,7 @@ impl From<TaskError> for Problem {
             TaskError::Outdated { .. } => problem(ProblemCode::ClientOutdated),
             TaskError::NoSuchType(_) => problem(ProblemCode::UnknownJobType).field("jobTypes"),
             TaskError::BadOutcomes(_) | TaskError::NotBegun(_) => problem(ProblemCode::InvalidRequest),
+            TaskError::BadProduct { field, .. } => problem(ProblemCode::InvalidRequest).field(field),
             TaskError::OtherItems { .. } => problem(ProblemCode::InvalidRequest).field("itemIdentifiers"),
             TaskError::Port(error) => error.into(),
         }

@@ -5,6 +5,7 @@
 //! with its first [beat](crate::hold).
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use jiff::Timestamp;
 use rowmill_core::items::input::{InputError, InputItem, read_input};
@@ -19,7 +20,9 @@ use rowmill_core::model::messages::ChunkMessage;
 use rowmill_core::model::spec::Spec;
 use rowmill_core::model::task::{Holder, Task, TaskId, TaskTerms, place_of};
 use rowmill_core::ports::processor::Item;
-use rowmill_core::ports::{CheckpointMoved, Clock, Entropy, JobStore, Objects, PortError, Queue, Tasks, found};
+use rowmill_core::ports::{
+    CheckpointMoved, Clock, DirectTransfers, Entropy, JobStore, Objects, PortError, Queue, Tasks, found,
+};
 use rowmill_core::progress::commit::committer::ChunkCommitter;
 use rowmill_core::progress::tasks::{TaskLooks, give_back};
 use rowmill_core::progress::update::{stop_attempt, stop_for_input};
@@ -41,7 +44,7 @@ const OWNERS_READ: usize = 25;
 
 /// Age of the last offer of an owner without tasks after which the owner is forgotten: by then the row of the task that
 /// was offered is there.
-const FORGET_AFTER: std::time::Duration = std::time::Duration::from_secs(60);
+const FORGET_AFTER: Duration = Duration::from_secs(60);
 
 /// The use cases of a worker, and the ports they work through.
 pub struct TaskWork {
@@ -49,6 +52,9 @@ pub struct TaskWork {
     pub tasks: Arc<dyn Tasks>,
     /// The files and the run outputs.
     pub objects: Arc<dyn Objects>,
+    /// Creates the requests that store products.
+    pub transfers: Arc<dyn DirectTransfers>,
+    pub link_expiry: Duration,
     /// The items queue, for a task that no worker may process any more.
     pub chunks: Arc<dyn Queue<ChunkMessage>>,
     pub committer: ChunkCommitter,

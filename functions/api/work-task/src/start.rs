@@ -9,7 +9,7 @@ use rowmill_core::model::task::TaskTerms;
 use rowmill_core::ports::BoxError;
 use rowmill_core::progress::JobSteps;
 use rowmill_core::wiring::{Missing, Ports};
-use rowmill_settings::JobTargets;
+use rowmill_settings::{JobTargets, Links};
 use rowmill_targets::Targets;
 
 use crate::allowed::{Allowed, WorkerSettings};
@@ -26,7 +26,8 @@ pub async fn start() -> Result<(), BoxError> {
     let runtime = rowmill_aws::start(&FUNCTION).await?;
     let built_in = JobTypes::built_in(None);
     let targets = Targets::parse(&runtime.settings::<JobTargets>()?.json, &built_in.names())?;
-    let work = TaskWork::new(&runtime.ports, TaskTypes::of(&built_in.with(targets.types())))?;
+    let types = TaskTypes::of(&built_in.with(targets.types()));
+    let work = TaskWork::new(&runtime.ports, types, runtime.settings::<Links>()?)?;
     let allowed = Allowed::parse(&runtime.settings::<WorkerSettings>()?.workers)?;
     serve::api(&runtime, TaskRoutes { work, allowed }, handler::handle).await
 }
@@ -72,11 +73,13 @@ impl TaskTypes {
 }
 
 impl TaskWork {
-    pub fn new(ports: &Ports, types: TaskTypes) -> Result<Self, Missing> {
+    pub fn new(ports: &Ports, types: TaskTypes, links: Links) -> Result<Self, Missing> {
         Ok(Self {
             jobs: ports.jobs.get()?,
             tasks: ports.tasks.get()?,
             objects: ports.objects.get()?,
+            transfers: ports.transfers.get()?,
+            link_expiry: links.expiry,
             chunks: ports.chunks.get()?.items.clone(),
             committer: JobSteps::of(ports)?.committer,
             clock: ports.clock.get()?,

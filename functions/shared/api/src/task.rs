@@ -143,6 +143,46 @@ pub struct OutputOfItem {
     /// An object: one line of the job's `outputs.jsonl`.
     #[schema(value_type = Object)]
     pub output: Value,
+    /// Names of the item's products, which are stored: at most 16. They are listed in the field `products` of the output.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schema(max_items = 16)]
+    pub products: Vec<String>,
+}
+
+/// The body of `POST /api/tasks/{taskId}/products`: a file that an item has produced.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ProductRequest {
+    /// The token of the lease.
+    pub token: String,
+    /// The item, one of those that are not reported.
+    pub item_identifier: String,
+    /// Its name, unique among the products of the item: 1 to 128 ASCII letters, digits, `.`, `_` and `-`, no `.` first.
+    #[schema(min_length = 1, max_length = 128)]
+    pub name: String,
+    /// Its media type. Default: `application/octet-stream`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(max_length = 255)]
+    pub content_type: Option<String>,
+    /// Its length in bytes, at most 1 GiB.
+    #[schema(maximum = 1_073_741_824)]
+    pub bytes: u64,
+}
+
+/// A product, as an output lists it.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ProductLine {
+    /// Its name.
+    pub name: String,
+    /// Its media type.
+    pub content_type: Option<String>,
+    /// Its length in bytes.
+    pub bytes: u64,
+    /// The entity tag of the stored object.
+    pub etag: String,
+    /// The path of the API that answers with a link.
+    pub path: String,
 }
 
 /// The body of `POST /api/tasks/{taskId}/release`.

@@ -6,6 +6,7 @@ use std::fmt;
 use jiff::Timestamp;
 use rowmill_core::model::ids::FileGuid;
 use rowmill_core::model::upload::{Upload, UploadState};
+use rowmill_core::ports::PresignedRequest;
 use rowmill_core::words::{Open, words};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -115,6 +116,14 @@ pub struct RequestView {
     pub headers: BTreeMap<String, String>,
     /// Until when the request can be used.
     pub expires_at: Timestamp,
+}
+
+impl RequestView {
+    /// A presigned request that can be used until `expires_at`.
+    pub fn of(request: PresignedRequest, expires_at: Timestamp) -> Self {
+        let PresignedRequest { method, url, headers } = request;
+        Self { method, url, headers: headers.into_iter().collect(), expires_at }
+    }
 }
 
 impl fmt::Debug for RequestView {

@@ -30,8 +30,8 @@ use rowmill_api::request::{
 };
 use rowmill_api::results::ResultsView;
 use rowmill_api::routes::Operation;
-use rowmill_api::task::{LeaseRequest, ReleaseRequest, ReportRequest, TaskOrderView, TaskView};
-use rowmill_api::upload::UploadView;
+use rowmill_api::task::{LeaseRequest, ProductRequest, ReleaseRequest, ReportRequest, TaskOrderView, TaskView};
+use rowmill_api::upload::{RequestView, UploadView};
 use rowmill_core::model::audit::AuditProof;
 use rowmill_core::model::ids::{FileGuid, JobGuid};
 use rowmill_core::model::job::states::{JobOutcome, Status};
@@ -340,6 +340,11 @@ impl ApiClient {
     ) -> Result<TaskOrderView, ApiError> {
         let call = self.call("beat task", Operation::BeatTask, task_id).json(report);
         Ok(self.send(&call, timeout.min(self.answer_timeout)).await?.body)
+    }
+
+    /// The request that stores a product of an item.
+    pub async fn store_product(&self, task_id: &str, product: &ProductRequest) -> Result<RequestView, ApiError> {
+        self.answer(self.call("store product", Operation::StoreProduct, task_id).json(product)).await
     }
 
     /// Gives a task back. Tried once. May be repeated.

@@ -1,9 +1,11 @@
 //! A worker: leases tasks, and has a command work on them.
 //!
-//! `hold` keeps a task, `program` is the command, `outcomes` what it says, and `task` brings them together.
+//! `hold` keeps a task, `program` is the command, `outcomes` what it says, `files` what it has produced, and `task`
+//! brings them together.
 //! Everything runs in slots, each with one task at a time. One slot at a time asks for a task: a worker that has nothing
 //! to do asks as seldom as one without slots.
 
+mod files;
 mod hold;
 mod outcomes;
 mod program;
@@ -21,6 +23,7 @@ use tokio::sync::{Mutex, watch};
 use tokio::time::sleep;
 
 use crate::api::{ApiClient, ApiError};
+use files::Files;
 use hold::Hold;
 use task::Ended;
 
@@ -165,6 +168,10 @@ impl Worker {
             self.rest(wait.unwrap_or(ASK_AGAIN).mul_f64(1.0 + fastrand::f64() / 5.0)).await;
         }
         Ok(None)
+    }
+
+    fn files(&self, task: &TaskView) -> Files {
+        Files::of(task, self.api.clone())
     }
 
     fn api(&self) -> Arc<ApiClient> {

@@ -1,8 +1,9 @@
 //! The outcomes of a task's items, as a command prints them.
 //!
 //! A line is a JSON object with `itemIdentifier`. With `code`, `message`, `column` or `transient` the item has failed,
-//! else it has succeeded, with its `output` if there is one. Lines may come in any order. The API takes the outcomes of
-//! items in the order of the task, so those that are reported are the ones up to the first item without a line.
+//! else it has succeeded, with its `output` if there is one. Its `files` have become `products`
+//! before. Lines may come in any order. The API takes the outcomes of items in the order of the task, so those that are
+//! reported are the ones up to the first item without a line.
 
 use std::collections::HashMap;
 
@@ -34,7 +35,11 @@ pub enum BadLine {
     Repeated,
     #[error("a line has an `output` that is not an object")]
     NoObject,
-    #[error("a line has an `output`, and says that the item failed")]
+    #[error("a line has `files` that are not a list of paths, or names no item")]
+    NoFiles,
+    #[error("a file of a line is not stored: {0}")]
+    File(String),
+    #[error("a line has an `output` or `files`, and says that the item failed")]
     FailedWithOutput,
     #[error("the lines that cannot be reported yet take more than {WAITING_MAX_BYTES} bytes")]
     TooMuch,
@@ -49,11 +54,15 @@ struct Line {
     column: Option<String>,
     transient: Option<bool>,
     output: Option<Box<RawValue>>,
+    /// Names of its files, which are stored.
+    #[serde(default)]
+    products: Vec<String>,
 }
 
 enum Outcome {
     Succeeded,
-    Output(Box<RawValue>),
+    /// With the names of its products.
+    Output(Box<RawValue>, Vec<String>),
     Failed(ItemFailure),
 }
 
@@ -124,9 +133,10 @@ impl Outcomes {
         for place in items {
             match &self.known[place] {
                 Some((Outcome::Failed(failure), _)) => report.batch_item_failures.push(failure.clone()),
-                Some((Outcome::Output(output), _)) => report.outputs.push(OutputOfItem {
+                Some((Outcome::Output(output, products), _)) => report.outputs.push(OutputOfItem {
                     item_identifier: self.names[place].clone(),
                     output: serde_json::from_str(output.get()).expect("it was parsed before"),
+                    products: products.clone(),
                 }),
                 Some((Outcome::Succeeded, _)) | None => {}
             }
@@ -169,18 +179,24 @@ impl Outcomes {
 
 impl Line {
     fn outcome(self) -> Result<Outcome, BadLine> {
-        let Self { item_identifier, code, message, column, transient, output } = self;
+        let Self { item_identifier, code, message, column, transient, output, products } = self;
         let has_failed = code.is_some() || message.is_some() || column.is_some() || transient.is_some();
         match output {
             Some(_) if has_failed => Err(BadLine::FailedWithOutput),
-            Some(output) if output.get().starts_with('{') => Ok(Outcome::Output(output)),
+            None if has_failed && !products.is_empty() => Err(BadLine::FailedWithOutput),
+            Some(output) if output.get().starts_with('{') => Ok(Outcome::Output(output, products)),
             Some(_) => Err(BadLine::NoObject),
+            None if !products.is_empty() => Ok(Outcome::Output(empty_object(), products)),
             None if has_failed => {
                 Ok(Outcome::Failed(ItemFailure { item_identifier, code, message, column, transient }))
             }
             None => Ok(Outcome::Succeeded),
         }
     }
+}
+
+fn empty_object() -> Box<RawValue> {
+    RawValue::from_string("{}".to_owned()).expect("it is JSON")
 }
 
 /// Where and what is wrong, without the text that is wrong.

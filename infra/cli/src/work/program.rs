@@ -15,8 +15,9 @@ use tokio::io::{AsyncBufReadExt, AsyncReadExt as _, AsyncWriteExt, BufReader};
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout_at};
 
+use super::files::Files;
 use super::outcomes::{BadLine, LINE_MAX_BYTES};
 
 /// The bearer token is not for the command.
@@ -48,6 +49,9 @@ pub struct Program {
     child: Child,
     group: Option<Pid>,
     lines: mpsc::Receiver<Line>,
+    files: Files,
+    /// How the command has ended, and until when its last lines are waited for.
+    ended: Option<(ExitStatus, Instant)>,
     /// Feed the command and read from it.
     _pipes: JoinSet<()>,
 }
@@ -60,7 +64,7 @@ pub enum Event {
 
 impl Program {
     /// Starts a command and feeds it the items of a task.
-    pub fn start(command: &[OsString], task: &TaskView) -> io::Result<Self> {
+    pub fn start(command: &[OsString], task: &TaskView, files: Files) -> io::Result<Self> {
         let (program, arguments) = command.split_first().ok_or(io::ErrorKind::InvalidInput)?;
         let mut child = Command::new(program)
             .args(arguments)
@@ -77,23 +81,34 @@ impl Program {
             pipes.spawn(feed(stdin, task.clone()));
         }
         if let Some(stdout) = child.stdout.take() {
-            pipes.spawn(read(stdout, sender));
+            pipes.spawn(read(stdout, sender, files.clone()));
         }
-        Ok(Self { child, group, lines, _pipes: pipes })
+        Ok(Self { child, group, lines, files, ended: None, _pipes: pipes })
     }
 
-    /// The next line, or the end of the command. Lines that come before its end may come after this says so: see
-    /// [`rest`](Self::rest).
+    /// The next line, or the end of the command once all its lines have come. May be dropped and called again at any
+    /// time.
     pub async fn next(&mut self) -> io::Result<Event> {
-        tokio::select! {
-            Some(line) = self.lines.recv() => Ok(Event::Line(line)),
-            status = self.child.wait() => status.map(Event::Ended),
+        loop {
+            let Some((status, until)) = self.ended else {
+                tokio::select! {
+                    Some(line) = self.lines.recv() => return Ok(Event::Line(line)),
+                    status = self.child.wait() => self.ended = Some((status?, Instant::now() + REST_LIMIT)),
+                }
+                continue;
+            };
+            match timeout_at(until, self.lines.recv()).await {
+                Ok(Some(line)) => return Ok(Event::Line(line)),
+                Err(_) if self.files.is_storing() => self.ended = Some((status, Instant::now() + REST_LIMIT)),
+                Ok(None) | Err(_) => return Ok(Event::Ended(status)),
+            }
         }
     }
 
-    /// A line of a command that has ended, until there are no more.
+    /// A line of a command that was ended, until there are no more.
     pub async fn rest(&mut self) -> Option<Line> {
-        timeout(REST_LIMIT, self.lines.recv()).await.ok().flatten()
+        let until = self.ended.map_or_else(|| Instant::now() + REST_LIMIT, |(_, until)| until);
+        timeout_at(until, self.lines.recv()).await.ok().flatten()
     }
 
     /// Sends a signal to the command and what it has started.
@@ -128,8 +143,8 @@ async fn feed(mut stdin: ChildStdin, task: TaskView) {
     }
 }
 
-/// Reads lines until the end, or until one that is too long.
-async fn read(stdout: ChildStdout, sender: mpsc::Sender<Line>) {
+/// Reads lines until the end, or until one that is bad, and stores their files.
+async fn read(stdout: ChildStdout, sender: mpsc::Sender<Line>, files: Files) {
     let mut stdout = BufReader::new(stdout);
     loop {
         let mut line = Vec::new();
@@ -138,6 +153,10 @@ async fn read(stdout: ChildStdout, sender: mpsc::Sender<Line>) {
             Ok(0) | Err(_) => return,
             Ok(_) if line.len() > LINE_MAX_BYTES => Err(BadLine::TooLong),
             Ok(_) => String::from_utf8(line).map_err(|_| BadLine::NotText),
+        };
+        let line = match line {
+            Ok(line) => files.stored(line).await,
+            bad => bad,
         };
         let is_last = line.is_err();
         if sender.send(line).await.is_err() || is_last {

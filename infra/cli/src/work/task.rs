@@ -64,7 +64,7 @@ pub async fn work(worker: &Worker, task: &TaskView, hold: &mut Hold<'_>) -> Resu
         Err(error) => return lost_by(error),
     }
     let command = &worker.options.command;
-    let mut program = match Program::start(command, task) {
+    let mut program = match Program::start(command, task, worker.files(task)) {
         Ok(program) => program,
         Err(reason) => {
             given_back(hold, "the command cannot be started").await?;

@@ -29,9 +29,12 @@ impl Tasks {
         let (waiting, answer) = (Arc::new(Mutex::new(waiting)), Arc::new(answer));
         let seen = Arc::new(Mutex::new(Vec::new()));
         let log = Arc::clone(&seen);
+        let here = Arc::new(Mutex::new(String::new()));
+        let own_url = Arc::clone(&here);
         let url = serve(move |connection| {
             let ((request, body), _) = receive(connection);
-            let body: Value = serde_json::from_slice(&body).unwrap();
+            // A file is no JSON.
+            let body: Value = serde_json::from_slice(&body).unwrap_or_default();
             let action = request.rsplit('/').next().unwrap().to_owned();
             let beats = {
                 let mut log = log.lock().unwrap();
@@ -42,10 +45,12 @@ impl Tasks {
             let (status, body) = match action.as_str() {
                 "lease" => waiting.lock().unwrap().pop_front().map_or((204, Value::Null), |task| (200, task)),
                 "beat" => answer(&body, beats),
+                "products" => (200, store(&here.lock().unwrap(), body["name"].as_str().unwrap())),
                 _ => (200, json!({ "order": "finished" })),
             };
             reply(connection, status, &body);
         });
+        own_url.lock().unwrap().clone_from(&url);
         Self { url, seen }
     }
 
@@ -96,6 +101,12 @@ fn task(number: usize, items: usize) -> Value {
         "params": { "size": 7 }, "items": items.collect::<Vec<_>>(),
         "firstBeatSeconds": 30, "beatSeconds": 1, "stopAfterSeconds": 2,
     })
+}
+
+/// The request that stores a product, at the same server.
+fn store(url: &str, name: &str) -> Value {
+    let headers = json!({ "content-type": "image/png" });
+    json!({ "method": "PUT", "url": format!("{url}/{name}"), "headers": headers, "expiresAt": "2030-01-01T00:00:00Z" })
 }
 
 fn order(order: &str) -> (u16, Value) {
@@ -282,6 +293,37 @@ fn a_worker_that_the_api_refuses_or_without_a_command_ends_at_once() {
     assert!(error.contains("beat task: Forbidden (HTTP 403)"), "{error}");
     said(2, &mut rowmill(&["work", "--type", "render", "--url", &tasks.url]));
     said(2, &mut rowmill(&["work", "--url", &tasks.url, "--", "true"]));
+}
+
+#[test]
+fn files_are_stored_before_their_items_are_reported() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("frame.png");
+    std::fs::write(&file, "abc").unwrap();
+    let line = |item: &str, more: &str| format!(r#"echo '{{"itemIdentifier":"{item}"{more}}}';"#);
+    let files = format!(r#","files":["{}"]"#, file.display());
+    let tasks = Tasks::one();
+    let script = line("j/1", &files) + &line("j/2", "") + &line("j/3", &format!(r#"{files},"output":{{"n":1.50}}"#));
+    tasks.worked(0, &script);
+    let asked = tasks.sent("products");
+    let wanted = json!({
+        "token": "t", "itemIdentifier": "j/1", "name": "frame.png", "contentType": "image/png", "bytes": 3,
+    });
+    assert_eq!(asked[0]["itemIdentifier"], wanted["itemIdentifier"]);
+    assert_eq!((&asked[0]["name"], &asked[0]["bytes"], asked.len()), (&wanted["name"], &wanted["bytes"], 2));
+    assert_eq!(tasks.sent("frame.png").len(), 2, "the bytes");
+    let outputs: Vec<Value> =
+        tasks.sent("beat").iter().flat_map(|beat| beat["outputs"].as_array().cloned().unwrap_or_default()).collect();
+    let named = |item: &str, output: &str| {
+        let output: Value = serde_json::from_str(output).unwrap();
+        json!({ "itemIdentifier": item, "output": output, "products": ["frame.png"] })
+    };
+    assert_eq!(outputs, [named("j/1", "{}"), named("j/3", r#"{"n":1.50}"#)]);
+
+    let missing = Tasks::one();
+    let said = missing.worked(3, &line("j/1", r#","files":["/no/such"]"#));
+    assert!(said.contains("a file of a line is not stored: there is no file `/no/such`"), "{said}");
+    assert_eq!(missing.reported().len(), 0);
 }
 
 #[test]

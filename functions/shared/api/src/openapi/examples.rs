@@ -38,7 +38,8 @@ use crate::request::{
 use crate::results::{FileView, LinkView, ManifestView, ResultsView};
 use crate::routes::Body;
 use crate::task::{
-    ItemFailure, LeaseRequest, ReleaseRequest, ReportRequest, TaskItemView, TaskOrder, TaskOrderView, TaskView,
+    ItemFailure, LeaseRequest, ProductRequest, ReleaseRequest, ReportRequest, TaskItemView, TaskOrder, TaskOrderView,
+    TaskView,
 };
 use crate::upload::{RequestView, UploadStatus, UploadView};
 
@@ -85,6 +86,14 @@ examples! {
     TaskView => task(),
     ReportRequest => report(),
     ReleaseRequest => ReleaseRequest { token: TOKEN.to_owned(), failed: false },
+    ProductRequest => ProductRequest {
+        token: TOKEN.to_owned(),
+        item_identifier: format!("{JOB_GUID}/7"),
+        name: "frame.png".to_owned(),
+        content_type: Some("image/png".to_owned()),
+        bytes: 7_340_032,
+    },
+    RequestView => upload().upload.expect("it is sent with one"),
     TaskOrderView => TaskOrderView { order: TaskOrder::Continue.into(), beat_seconds: Some(60) },
     LiveTicketView => live_ticket(),
     OpenApiDocument => document(),

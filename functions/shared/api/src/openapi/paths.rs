@@ -43,9 +43,12 @@ fn parameters(route: &Route) -> Vec<Value> {
     let in_path = route.path_parameters().map(|name| {
         let (schema, description) = match name {
             "fileGuid" => ("FileGuid", "The upload's name."),
-            _ => ("JobGuid", "The job's name."),
+            "jobGuid" => ("JobGuid", "The job's name."),
+            "taskId" => ("", "The task's name, as its lease says."),
+            _ => ("", "The product, as the `path` in an output names it."),
         };
-        json!({ "name": name, "in": "path", "required": true, "description": description, "schema": reference(schema) })
+        let schema = if schema.is_empty() { json!({ "type": "string" }) } else { reference(schema) };
+        json!({ "name": name, "in": "path", "required": true, "description": description, "schema": schema })
     });
     let others = route.parameters.iter().map(|parameter| {
         let Parameter { name, place, required, description, schema } = parameter;

@@ -7,6 +7,7 @@ use crate::dead_letter::DeadLetterList;
 use crate::item::{FailedItemPage, SkippedItemPage};
 use crate::problem::ProblemCode::*;
 use crate::results::ResultsView;
+use crate::upload::RequestView;
 
 routes! {
     ListItems = "GET" "/api/jobs/{jobGuid}/items" by "job-status" {
@@ -41,6 +42,14 @@ routes! {
         problems: &[(404, NotFound), (404, NoResults), (409, JobActive)],
         // Signs links: little work.
         limits: at_most(300, 6000),
+    }
+    ShowProduct = "GET" "/api/jobs/{jobGuid}/products/{product}" by "job-status" {
+        summary: "Link to a product",
+        description: "A file that a worker stored beside an output. The output names the path in its field `products`.",
+        answers: &[Answer::of::<RequestView>(200, "The request that reads it.")],
+        problems: &[(404, NotFound)],
+        // One look and a signature.
+        limits: at_most(600, 12_000),
     }
     ListDeadLetters = "GET" "/api/jobs/{jobGuid}/dead-letters" by "job-status" {
         summary: "List the dead letters of a job",

@@ -3,7 +3,8 @@
 use super::{Answer, Json, Operation, RETRY_AFTER, RequestBody, Route, at_most, query};
 use crate::at_work::{TaskPage, WorkerList};
 use crate::problem::ProblemCode::{self, ClientOutdated, InvalidQuery, NotFound, TaskGone, UnknownJobType};
-use crate::task::{LeaseRequest, ReleaseRequest, ReportRequest, TaskOrderView, TaskView};
+use crate::task::{LeaseRequest, ProductRequest, ReleaseRequest, ReportRequest, TaskOrderView, TaskView};
+use crate::upload::RequestView;
 
 const ORDER: &[Answer] = &[Answer::of::<TaskOrderView>(200, "What to do next.")];
 
@@ -61,6 +62,15 @@ routes! {
         description: "Each outcome counts once, however often the report is repeated.",
         body: Some(RequestBody { required: true, json: Json::of::<ReportRequest>(), or_file: false }),
         answers: ORDER,
+        problems: HELD,
+        limits: at_most(60_000, 3_600_000),
+    }
+    StoreProduct = "POST" "/api/tasks/{taskId}/products" by "work-task" {
+        summary: "Store a product",
+        description: "A file that an item has produced: send its bytes with the answer, and then report an output of the item \
+                      that names it.",
+        body: Some(RequestBody { required: true, json: Json::of::<ProductRequest>(), or_file: false }),
+        answers: &[Answer::of::<RequestView>(200, "The presigned request. The storage answers 412 if the product exists.")],
         problems: HELD,
         limits: at_most(60_000, 3_600_000),
     }

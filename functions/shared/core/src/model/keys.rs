@@ -6,6 +6,7 @@
 //! | `inbox/{jobType}/…` | a dropped file, and its sidecar `….job.json` | anyone who may write there |
 //! | `inbox-problems/{jobType}/….json` | why a dropped file did not become a job | `receive-file` |
 //! | `results/{job}/items.jsonl` | the items of a job without a file, as JSON lines | `create-job` |
+//! | `results/{job}/products/{row}/{run}/{name}` | a product of an item, under the token of its lease | a worker, with a presigned request of `work-task` |
 //! | `results/{job}/{attempt}/chunks/{tally}.json` | chunk index of a tally whose chunks are ranges of the upload | `split-job` |
 //! | `results/{job}/{attempt}/chunks/{tally}/{run}.json` | chunk index of a tally whose chunks are objects | `split-job` |
 //! | `results/{job}/{attempt}/text/{tally}/{index}/{run}` | the text of a chunk that is not a range of the upload | `split-job` |
@@ -37,6 +38,11 @@ pub fn upload(file_guid: FileGuid) -> String {
 /// The items that came with the request of a job. Each try to create a job has its own name, and so has its object.
 pub fn items(job: JobGuid) -> String {
     format!("results/{job}/items.jsonl")
+}
+
+/// A product of an item, as the holder of this token stored it.
+pub fn product(job: JobGuid, row: u64, by: RunId, name: &str) -> String {
+    format!("results/{job}/products/{row}/{by}/{name}")
 }
 
 /// The chunk index of a tally. `stored_by` is the run that stored the chunks' text: two runs of the split may have read

@@ -60,6 +60,7 @@ pub struct TargetTask {
 pub struct TaskLinks {
     pub beat: String,
     pub finish: String,
+    pub products: String,
     pub release: String,
 }
 
@@ -71,7 +72,12 @@ impl TargetTask {
             token,
             beat_seconds: terms.beat.as_secs(),
             stop_after_seconds: terms.patience().as_secs(),
-            links: TaskLinks { beat: link("beat"), finish: link("finish"), release: link("release") },
+            links: TaskLinks {
+                beat: link("beat"),
+                finish: link("finish"),
+                products: link("products"),
+                release: link("release"),
+            },
         }
     }
 }
