@@ -13,6 +13,7 @@
 //! | `resends` | the steps that follow a resume |
 //! | `model` | what may happen: steps, deliveries, faults, cancel, redrive, sweep |
 //! | `properties` | what must hold in every state |
+//! | `workers` | a model of its own: one task and two workers |
 //!
 //! The model has no clock. An invocation may wait before any step for any time. A lease may expire at any time after
 //! its holder died (with [`Budget::zombies`], also before). A stopped job's grace may end at any time. A resend begins
@@ -34,6 +35,7 @@ mod properties;
 mod resends;
 mod rows;
 mod tasks;
+mod workers;
 
 use std::collections::HashSet;
 use std::time::Instant;

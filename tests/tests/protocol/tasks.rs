@@ -88,7 +88,7 @@ pub(crate) async fn work(world: &World) {
     }
 }
 
-async fn counts(world: &World, job: JobGuid) -> (u64, u64, u64) {
+pub(crate) async fn counts(world: &World, job: JobGuid) -> (u64, u64, u64) {
     let shown = world.show(job).await;
     (shown.items_succeeded, shown.items_failed, shown.items_skipped)
 }
@@ -343,6 +343,27 @@ async fn a_cancel_keeps_what_is_reported_and_skips_the_rest() {
     }
     assert_eq!(counts(&world, job).await, (3, 0, 5));
     assert!(matches!(finish(&world, &held).await, Err(TaskError::Gone(_))));
+}
+
+#[tokio::test]
+async fn a_message_of_a_stopped_job_waits_for_the_worker_that_is_at_its_chunk() {
+    let (world, job) = offered(files::plain_csv(8), json!({})).await;
+    let (held, not_begun) = (begun(&world).await, lent(&world).await);
+    let message = |of: &Lent| {
+        let task = world.tasks.every_task().into_iter().find(|task| task.id() == of.id);
+        task.expect("its task").message
+    };
+    let messages = [message(&held), message(&not_begun)];
+    world.cancel(job).await;
+    assert!(world.try_process(&messages[0], true).await.is_err(), "it is delivered again");
+    assert!(matches!(world.process(&messages[1], false).await, ChunkEnd::Committed(_)), "nobody has begun");
+    let done = &names(&held)[..1];
+    world.task_work.report(held.id, held.token, Some(done), &answer(done, &[])).await.unwrap();
+    world.task_work.release(held.id, held.token, false).await.unwrap();
+    assert!(world.task_work.lend(RENDER, "w1").await.unwrap().is_none());
+    world.run().await;
+    assert_eq!((world.show(job).await.status, counts(&world, job).await), (Status::Cancelled, (1, 0, 7)));
+    assert_eq!(world.task_work.beat(not_begun.id, not_begun.token).await.ok(), None);
 }
 
 #[tokio::test]

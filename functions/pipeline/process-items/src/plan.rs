@@ -78,7 +78,11 @@ impl Facts<'_> {
             _ => {}
         }
         if job.is_stopped() {
-            return Ok(Plan::Conclude(Conclusion::Skip));
+            return match &self.checkpoint {
+                None if self.tasks.is_some() => Err(Step::ReadCheckpoint),
+                Some(checkpoint) if self.tasks.is_some() => Ok(Plan::Conclude(skip(checkpoint, now))),
+                _ => Ok(Plan::Conclude(Conclusion::Skip)),
+            };
         }
         if now >= job.stops_at() {
             return Err(Step::StopOverdue);
@@ -127,6 +131,15 @@ impl Facts<'_> {
             (_, Some(note)) if note.items > 1 && self.redelivered => Plan::Conclude(Conclusion::HandOver),
             _ => Plan::Run(RunMode::Isolated),
         }
+    }
+}
+
+/// The chunk of a stopped job is skipped, once the worker or service that is at it has reported what it has done.
+fn skip(checkpoint: &Checkpoint, now: Timestamp) -> Conclusion {
+    let has_begun = checkpoint.in_flight.is_some_and(|note| !note.unconfirmed);
+    match checkpoint.held_until().is_some_and(|until| has_begun && until > now) {
+        true => Conclusion::GiveBack("a worker or a service is at its items"),
+        false => Conclusion::Skip,
     }
 }
 

@@ -229,6 +229,16 @@ fn a_chunk_of_a_type_with_workers_is_offered_and_not_run() {
         let done = Checkpoint { done: fixtures::chunk_message(0, 1).chunk.items, ..blank() };
         assert_eq!(with(Some(done)).plan(), run(RunMode::Plain), "only its commit is missing");
     }
-    assert_eq!(of_workers(Case::new()).job(stopped).plan(), conclude(Conclusion::Skip));
+    assert_eq!(of_workers(Case::new()).job(stopped).plan(), Err(Step::ReadCheckpoint));
+    let stopped_with = |checkpoint| Case { checkpoint, ..of_workers(Case::new()) }.job(stopped);
+    let waits = conclude(Conclusion::GiveBack("a worker or a service is at its items"));
+    assert_eq!(stopped_with(noted(200, 0, 1)).plan(), waits, "its holder reports first");
+    let lent = noted(200, 0, 1).map(|mut checkpoint| {
+        checkpoint.in_flight = checkpoint.in_flight.map(|note| InFlight { unconfirmed: true, ..note });
+        checkpoint
+    });
+    for checkpoint in [Some(blank()), noted(90, 0, 1), lent] {
+        assert_eq!(stopped_with(checkpoint).plan(), conclude(Conclusion::Skip));
+    }
     assert_eq!(of_workers(Case::new()).job(paused).plan(), end(ChunkEnd::Dropped));
 }
