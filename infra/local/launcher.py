@@ -88,9 +88,11 @@ def serve(port: int, exit_with_stdin: bool) -> int:
     import uvloop
     from ministack.app import app
 
+    from changes.gateway import with_body_quota
+
     # The emulator comes with hypercorn. This server and this loop are compiled: a request costs them a tenth of it.
     config = uvicorn.Config(
-        app,
+        with_body_quota(app),
         http="httptools",
         ws="wsproto",
         lifespan="on",

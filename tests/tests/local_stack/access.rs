@@ -13,6 +13,7 @@ use rowmill_api::routes;
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, BufReader};
 
+use crate::hostile_workers;
 use crate::quotas::ends_with_pings;
 
 /// Every route that reads or changes something of an owner, with these names in its path.
@@ -30,7 +31,10 @@ fn guarded(job: &str, upload: &str) -> Vec<(Method, String)> {
 async fn only_a_good_token_gets_in_and_only_to_its_own() {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("access");
     let issuer = Issuer::start(&folder).await;
+    let [job_targets, workers] = hostile_workers::WITH_ISSUER;
     let parameters = [
+        job_targets,
+        workers,
         ("JwtIssuer", issuer.url()),
         ("JwtAudience", AUDIENCE),
         ("WriteScope", WRITE_SCOPE),
@@ -47,6 +51,7 @@ async fn only_a_good_token_gets_in_and_only_to_its_own() {
     a_live_connection_ends_with_the_token_of_its_ticket(&stack, &issuer).await;
     a_change_needs_its_scope(&stack, &issuer).await;
     a_worker_needs_its_scope_and_no_other(&stack, &issuer).await;
+    hostile_workers::a_worker_gets_only_tasks_of_its_types(&stack, &issuer).await;
     a_gateway_passes_the_claims_on(&stack, &issuer, &job).await;
     a_person_logs_in_with_the_command(&stack, &issuer, &folder).await;
     changes_are_in_the_log(&stack, &job, &upload).await;

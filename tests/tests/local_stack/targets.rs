@@ -11,14 +11,15 @@ use rowmill_aws::adapters::secrets_manager::{Secret, SecretValues, StoredSecret}
 use rowmill_core::model::webhook_key::{standard_secret, webhook_key};
 use serde_json::{Value, json};
 
+use crate::hostile_workers::HOSTILE;
 use crate::quotas::operate;
 use crate::results::results;
 use crate::service::SERVICE;
 use crate::stack::on_the_stack;
-use crate::{services, workers};
+use crate::{fleet, services, workers};
 
-/// The stack's job types: three functions, eight webhooks, two services that may answer later and two for workers, all of which the tests have yet to bring
-/// about.
+/// The stack's job types: three functions, eight webhooks, two services that may answer later and five for workers, all
+/// of which the tests have yet to bring about.
 pub fn config() -> Value {
     let service = SERVICE.get().expect("the service runs");
     let webhook = |path: &str, batch_items: u32| {
@@ -47,6 +48,9 @@ pub fn config() -> Value {
         workers::PAUSED: workers::config(),
         workers::FILES: workers::config(),
         workers::NEWER: { "workers": { "minimumClient": "99.0.0" } },
+        HOSTILE: workers::config(),
+        fleet::FLEET: fleet::config(10),
+        fleet::POISON: fleet::config(1),
     })
 }
 

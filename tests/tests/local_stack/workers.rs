@@ -48,7 +48,7 @@ while os.getppid() == worker:
 "#;
 
 /// A worker that ends with this test.
-fn worker(stack: &LocalStack, job_type: &str, more: &[&str], script: &str) -> Child {
+pub fn worker(stack: &LocalStack, job_type: &str, more: &[&str], script: &str) -> Child {
     let mut command = rowmill();
     command.args(["work", "--type", job_type, "--url", stack.api_url()]).args(more);
     command.args(["--", "python3", "-c", script]).env_remove("ROWMILL_TOKEN");
@@ -61,7 +61,7 @@ fn example(stack: &LocalStack) -> Child {
 }
 
 /// Interrupts a worker; its exit code and what it said.
-async fn interrupted(worker: Child) -> (Option<i32>, String) {
+pub async fn interrupted(worker: Child) -> (Option<i32>, String) {
     let pid = Pid::from_raw(worker.id().expect("it runs") as i32).expect("a process");
     kill_process(pid, Signal::INT).expect("it runs");
     let output = worker.wait_with_output().await.expect("it ends");

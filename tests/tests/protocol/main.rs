@@ -10,6 +10,7 @@ mod dedupes;
 mod estimates;
 mod files;
 mod holds;
+mod hostile_workers;
 mod inputs;
 mod isolation;
 mod joint_commits;

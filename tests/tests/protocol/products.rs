@@ -7,6 +7,7 @@ use acceptance::world::World;
 use rowmill_api::task::{OutputOfItem, ProductRequest};
 use rowmill_core::model::product::{PRODUCT_MAX_BYTES, PRODUCTS_MAX, ProductId};
 use rowmill_core::ports::{Clock, Jobs, Objects, PortError};
+use serde_json::value::to_raw_value;
 use serde_json::{Value, json};
 use work_task::error::TaskError;
 use work_task::hold::Order;
@@ -23,6 +24,10 @@ fn product(item: &str, name: &str) -> ProductRequest {
         content_type,
         bytes: 3,
     }
+}
+
+fn output(item: &str, output: &Value, products: Vec<String>) -> OutputOfItem {
+    OutputOfItem { item_identifier: item.to_owned(), output: to_raw_value(output).unwrap(), products }
 }
 
 /// A worker stores a product of the first item, as the presigned request lets it.
@@ -43,7 +48,7 @@ async fn stored(world: &World, lent: &Lent, name: &str) {
 async fn reported(world: &World, lent: &Lent, products: &[&str]) -> Result<Order, TaskError> {
     let name = names(lent)[0].clone();
     let products = products.iter().map(|name| (*name).to_owned()).collect();
-    let mut outputs = vec![OutputOfItem { item_identifier: name.clone(), output: json!({ "a": 1 }), products }];
+    let mut outputs = vec![output(&name, &json!({ "a": 1 }), products)];
     world.task_work.list_products(lent.id, lent.token, &mut outputs).await?;
     let answer = json!({ "batchItemFailures": [], "outputs": outputs }).to_string().into_bytes();
     world.task_work.report(lent.id, lent.token, Some(&[name]), &answer).await
@@ -109,8 +114,7 @@ async fn what_is_no_product_of_an_item_at_work_is_refused() {
     assert!(matches!(reported(&world, &holder, &many).await, Err(TaskError::BadProduct { .. })));
     assert!(matches!(reported(&world, &holder, &["../a"]).await, Err(TaskError::BadProduct { .. })));
     let own = json!({ "products": [] });
-    let mut outputs =
-        vec![OutputOfItem { item_identifier: first.clone(), output: own, products: vec!["a".to_owned()] }];
+    let mut outputs = vec![output(&first, &own, vec!["a".to_owned()])];
     stored(&world, &holder, "a").await;
     let listed = world.task_work.list_products(holder.id, holder.token, &mut outputs).await;
     assert!(matches!(listed, Err(TaskError::BadProduct { .. })), "the field is taken");

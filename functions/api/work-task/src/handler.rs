@@ -37,8 +37,9 @@ pub async fn handle(routes: &TaskRoutes, call: Call) -> Result<Response<Body>, P
     }
     let id: TaskId = path_parameter(&call.request, "taskId")?;
     let work = &routes.work;
-    if let Some(job) = work.job(id.job).await?.filter(|job| !routes.allowed.is(caller, &job.job_type)) {
-        return Err(TaskError::NotAllowed(job.job_type).into());
+    // A job that this caller may not work on is answered like one that does not exist.
+    if !work.job(id.job).await?.is_some_and(|job| routes.allowed.is(caller, &job.job_type)) {
+        return Err(TaskError::Gone(id).into());
     }
     match call.operation {
         Operation::BeatTask | Operation::FinishTask => {

@@ -3,6 +3,8 @@
 //! The key has the token of the lease, and an output that names a product counts only if the report of this lease does.
 //! So what the results name is what the run that counted has stored, and nobody can replace it.
 
+use std::collections::BTreeMap;
+
 use rowmill_api::request::CONTENT_TYPE_MAX_BYTES;
 use rowmill_api::task::{OutputOfItem, ProductLine, ProductRequest};
 use rowmill_api::upload::RequestView;
@@ -11,7 +13,7 @@ use rowmill_core::model::product::{OCTET_STREAM, PRODUCT_MAX_BYTES, PRODUCTS_FIE
 use rowmill_core::model::task::TaskId;
 use rowmill_core::ports::processor::Item;
 use rowmill_core::ports::{PortError, expiry};
-use serde_json::Value;
+use serde_json::value::{RawValue, to_raw_value};
 
 use crate::error::TaskError;
 use crate::hold::Held;
@@ -74,15 +76,17 @@ impl TaskWork {
             for name in names {
                 products.push(self.stored(id, token, &output.item_identifier, &name).await?);
             }
-            let Value::Object(fields) = &mut output.output else {
+            // The values of the other fields stay as they are written.
+            let Ok(mut fields) = serde_json::from_str::<BTreeMap<String, Box<RawValue>>>(output.output.get()) else {
                 return Err(bad("outputs", "must have an `output` that is an object".to_owned()));
             };
-            let products =
-                serde_json::to_value(products).map_err(|error| PortError::invalid("listing products", error))?;
+            let invalid = |error| PortError::invalid("listing products", error);
+            let products = to_raw_value(&products).map_err(invalid)?;
             if fields.insert(PRODUCTS_FIELD.to_owned(), products).is_some() {
                 let message = "names products of an item whose `output` has a field `products` of its own";
                 return Err(bad("outputs", message.to_owned()));
             }
+            output.output = to_raw_value(&fields).map_err(invalid)?;
         }
         Ok(())
     }

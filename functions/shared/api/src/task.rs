@@ -3,6 +3,7 @@
 use rowmill_core::model::ids::JobGuid;
 use rowmill_core::words::{Open, words};
 use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
@@ -33,7 +34,8 @@ impl LeaseRequest {
     /// True if its fields are within their limits.
     pub fn is_valid(&self) -> bool {
         let is_name = |name: &str| {
-            (1..=WORKER_MAX_CHARS).contains(&name.trim().chars().count()) && !name.chars().any(char::is_control)
+            let is_shown = !name.trim().is_empty() && !name.chars().any(char::is_control);
+            is_shown && (1..=WORKER_MAX_CHARS).contains(&name.chars().count())
         };
         let is_named = is_name(&self.worker) && self.client.as_deref().is_none_or(is_name);
         is_named && (1..=JOB_TYPES_MAX).contains(&self.job_types.len())
@@ -81,7 +83,7 @@ pub struct TaskItemView {
 }
 
 /// The body of `POST /api/tasks/{taskId}/beat` and `…/finish`: the token, and outcomes of items.
-#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize, ToSchema)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ReportRequest {
     /// The token of the lease.
@@ -135,14 +137,15 @@ pub struct ItemFailure {
 }
 
 /// The output of an item.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, ToSchema)]
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct OutputOfItem {
     /// The item.
     pub item_identifier: String,
     /// An object: one line of the job's `outputs.jsonl`.
+    // As it is written: parsed, it could take thirty times the memory.
     #[schema(value_type = Object)]
-    pub output: Value,
+    pub output: Box<RawValue>,
     /// Names of the item's products, which are stored: at most 16. They are listed in the field `products` of the output.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schema(max_items = 16)]
@@ -221,4 +224,27 @@ pub struct TaskOrderView {
     /// Longest time until the next beat.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub beat_seconds: Option<u64>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_name_of_a_worker_is_short_and_fits_a_line() {
+        let is_valid =
+            |worker: &str| LeaseRequest { job_types: vec!["a".into()], worker: worker.into(), client: None }.is_valid();
+        assert!(is_valid("render-farm-7") && is_valid(&"ä".repeat(128)));
+        let padded = format!("a{}", " ".repeat(200_000));
+        for worker in ["", " ", "a\nb", "\u{1b}[2J", "\0", &"a".repeat(129), &padded] {
+            assert!(!is_valid(worker), "{:.20}", worker);
+        }
+    }
+
+    #[test]
+    fn an_output_stays_as_it_is_written() {
+        let text = r#"{"token":"t","outputs":[{"itemIdentifier":"j/1","output":{"b":1.10,"a":[ 1e400 ]}}]}"#;
+        let report: ReportRequest = serde_json::from_str(text).unwrap();
+        assert_eq!(serde_json::to_string(&report).unwrap(), text);
+    }
 }

@@ -135,7 +135,7 @@ impl Outcomes {
                 Some((Outcome::Failed(failure), _)) => report.batch_item_failures.push(failure.clone()),
                 Some((Outcome::Output(output, products), _)) => report.outputs.push(OutputOfItem {
                     item_identifier: self.names[place].clone(),
-                    output: serde_json::from_str(output.get()).expect("it was parsed before"),
+                    output: output.clone(),
                     products: products.clone(),
                 }),
                 Some((Outcome::Succeeded, _)) | None => {}
@@ -262,6 +262,14 @@ mod tests {
         assert_eq!((sent, count), (expected, 3));
         outcomes.taken(3);
         assert_eq!(outcomes.reported(), (3, 1));
+    }
+
+    #[test]
+    fn an_output_of_many_levels_is_reported_as_it_is() {
+        let mut outcomes = outcomes(1);
+        let output = format!("{}1{}", "{\"a\":".repeat(1000), "}".repeat(1000));
+        outcomes.add(&format!(r#"{{"itemIdentifier": "j/1", "output": {output}}}"#)).unwrap();
+        assert_eq!(outcomes.report("t", true).0.outputs[0].output.get(), output);
     }
 
     #[test]

@@ -4,6 +4,7 @@ use jiff::Timestamp;
 use lambda_http::{Body, Request, RequestExt, Response};
 use rowmill_api::routes::{Operation, Route};
 use rowmill_core::model::ids::Owner;
+use rowmill_core::model::task::TaskId;
 use serde::Deserialize;
 
 use super::{Access, Caller, Guard, Problem};
@@ -104,7 +105,9 @@ impl Asked {
     fn of(route: &'static Route, caller: Option<Caller>, request: &Request) -> Self {
         let parameters = request.path_parameters_ref();
         let name = |name| parameters.and_then(|parameters| parameters.first(name)).map(str::to_owned);
-        Self { route, caller, names: Names { job_guid: name("jobGuid"), file_guid: name("fileGuid") } }
+        let of_task = || Some(name("taskId")?.parse::<TaskId>().ok()?.job.to_string());
+        let job_guid = name("jobGuid").or_else(of_task);
+        Self { route, caller, names: Names { job_guid, file_guid: name("fileGuid") } }
     }
 
     fn log(&self, answer: &Result<Response<Body>, Problem>) {

@@ -13,6 +13,10 @@ use super::response::response;
 /// `Retry-After` of an outage with an unknown cause.
 const OUTAGE_RETRY_AFTER: Duration = Duration::from_secs(5);
 
+/// Longest detail and field of a problem, in characters. They may quote a request, which may be longer than an answer
+/// may be.
+const QUOTED_MAX_CHARS: usize = 2000;
+
 /// The `Retry-After` for a slot if too few jobs have ended to know the rate.
 const UNKNOWN_DRAIN_SECONDS: u64 = 10;
 
@@ -45,7 +49,7 @@ const VIEW_MEMBERS: [&str; 13] = [
 impl Problem {
     /// A problem of this code, with its usual status. `detail` says what is wrong this time.
     pub fn new(code: ProblemCode, detail: impl Into<String>) -> Self {
-        Self { code, view: Box::new(code.problem(detail)), members: Map::new(), retry_after: None }
+        Self { code, view: Box::new(code.problem(shortened(detail.into()))), members: Map::new(), retry_after: None }
     }
 
     /// The same with another of the statuses that the code goes with.
@@ -123,7 +127,7 @@ impl Problem {
 
     #[must_use]
     pub fn field(mut self, field: impl Into<String>) -> Self {
-        self.view.field = Some(field.into());
+        self.view.field = Some(shortened(field.into()));
         self
     }
 
@@ -190,6 +194,13 @@ impl Problem {
     }
 }
 
+fn shortened(text: String) -> String {
+    match text.char_indices().nth(QUOTED_MAX_CHARS) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text,
+    }
+}
+
 impl From<Problem> for Response<Body> {
     fn from(problem: Problem) -> Self {
         problem.into_response()
@@ -240,6 +251,15 @@ mod tests {
             "code": "invalid_json", "line": 3, "column": 1,
         });
         assert_eq!(body(&response), expected);
+    }
+
+    #[test]
+    fn a_problem_quotes_a_part_of_a_long_request() {
+        let long = "ä".repeat(5_000_000);
+        let problem = Problem::new(ProblemCode::InvalidBody, format!("unknown field `{long}`")).field(long);
+        let body = body(&problem.into_response());
+        assert!(body["detail"].as_str().unwrap().starts_with("unknown field `ää"), "{body}");
+        assert!(body.to_string().len() < 10_000);
     }
 
     #[test]

@@ -18,6 +18,9 @@ const CODE_MAX_CHARS: usize = 64;
 const MESSAGE_MAX_CHARS: usize = 500;
 const COLUMN_MAX_CHARS: usize = 200;
 
+/// Maximum number of lists and objects in one another in an output. Parsers stop at some depth, serde_json at 128.
+const DEPTH_MAX: usize = 100;
+
 /// The results of a call: one for each item, in the order of the items.
 pub type Results = Vec<Result<ItemOutcome, ItemError>>;
 
@@ -76,6 +79,8 @@ pub enum BadAnswer {
     UnexpectedOutputs,
     #[error("`outputs[{place}].output` is not an object")]
     NoObject { place: usize },
+    #[error("`outputs[{place}].output` has more than {DEPTH_MAX} lists and objects in one another")]
+    TooDeep { place: usize },
 }
 
 /// True if the target says that it answers later.
@@ -121,7 +126,8 @@ pub fn read_answer(bytes: &[u8], identifiers: &[&str], outputs: bool) -> Result<
         if !given.output.get().starts_with('{') {
             return Err(BadAnswer::NoObject { place });
         }
-        results[of] = Ok(ItemOutcome::Output(one_line(given.output.get())));
+        let output = one_line(given.output.get()).ok_or(BadAnswer::TooDeep { place })?;
+        results[of] = Ok(ItemOutcome::Output(output));
     }
     Ok(results)
 }
@@ -158,17 +164,23 @@ fn safe_text(text: &str, max_chars: usize) -> String {
 }
 
 /// Removes the white space between JSON tokens, including line ends. Everything else stays as it was written, so that
-/// no number loses digits.
-fn one_line(json: &str) -> String {
-    let (mut in_string, mut escaped) = (false, false);
+/// no number loses digits. None if more than [`DEPTH_MAX`] lists and objects are in one another.
+fn one_line(json: &str) -> Option<String> {
+    let (mut in_string, mut escaped, mut depth, mut deepest) = (false, false, 0_usize, 0);
     let keep = |c: &char| {
         let blank = !in_string && matches!(c, ' ' | '\t' | '\r' | '\n');
         match c {
             '"' if !escaped => in_string = !in_string,
+            '{' | '[' if !in_string => {
+                depth += 1;
+                deepest = deepest.max(depth);
+            }
+            '}' | ']' if !in_string => depth -= 1,
             _ => {}
         }
         escaped = *c == '\\' && !escaped;
         !blank
     };
-    json.chars().filter(keep).collect()
+    let line = json.chars().filter(keep).collect();
+    (deepest <= DEPTH_MAX).then_some(line)
 }

@@ -103,6 +103,21 @@ fn outputs_must_be_objects_and_are_only_allowed_if_configured() {
 }
 
 #[test]
+fn an_output_of_too_many_levels_is_rejected() {
+    let nested = |levels: usize| {
+        let inner = format!("{}{}", "[".repeat(levels - 1), "]".repeat(levels - 1));
+        let output = format!(r#"{{"text": "{{[\"[[{}", "a": {inner}}}"#, "[".repeat(1000));
+        let answer =
+            format!(r#"{{"batchItemFailures": [], "outputs": [{{"itemIdentifier": "j/1", "output": {output}}}]}}"#);
+        read_answer(answer.as_bytes(), &SENT, true)
+    };
+    assert!(nested(100).is_ok(), "those in a text are none");
+    for levels in [101, 100_000] {
+        assert_eq!(nested(levels), Err(BadAnswer::TooDeep { place: 0 }));
+    }
+}
+
+#[test]
 fn an_answer_that_is_too_large_is_rejected() {
     let padded = format!("{{\"batchItemFailures\": []}}{}", " ".repeat(ANSWER_MAX_BYTES));
     assert_eq!(read_answer(padded.as_bytes(), &SENT, true), Err(BadAnswer::TooLarge));
