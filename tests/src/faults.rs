@@ -18,6 +18,7 @@ use rowmill_core::model::ids::{FileGuid, JobGuid, Owner};
 use rowmill_core::model::job::Job;
 use rowmill_core::model::messages::Grouped;
 use rowmill_core::model::outstanding::{OutstandingLimits, OutstandingUpload};
+use rowmill_core::model::permit::{Permit, PermitSeen};
 use rowmill_core::model::spec::Spec;
 use rowmill_core::model::tally::{ChunkAddress, Commit, Tally, Totals};
 use rowmill_core::model::task::{Holder, Task, TaskId};
@@ -25,8 +26,8 @@ use rowmill_core::model::upload::Upload;
 use rowmill_core::ports::{
     Admissions, Attempts, BreakerMoved, Breakers, CheckpointMoved, Checkpoints, CommitAnswer, Completion, Completions,
     CreateError, Created, DeadLetters, Due, Idempotency, JobFilter, JobPage, Jobs, MultipartObjects, NewAttempt,
-    NewJob, ObjectHead, Objects, OutstandingError, OutstandingUploads, PortError, Queue, RedriveError, SlotsTaken,
-    Tallies, Tasks, UpdateAnswer, Updates, UploadStore, UploadedPart, WakeUps, WriteLost,
+    NewJob, ObjectHead, Objects, OutstandingError, OutstandingUploads, Permits, PortError, Queue, RedriveError,
+    SlotsTaken, Tallies, Tasks, UpdateAnswer, Updates, UploadStore, UploadedPart, WakeUps, WriteLost,
 };
 
 /// When the process dies, relative to a call of a port.
@@ -295,6 +296,12 @@ mortal!(Tallies {
 mortal!(Checkpoints {
     checkpoint(job: JobGuid, chunk: ChunkAddress) -> Result<Option<Checkpoint>, PortError>;
     move_checkpoint(job: JobGuid, moved: &Checkpoint) -> Result<CheckpointMoved, PortError>;
+});
+
+mortal!(Permits {
+    permits(job_type: &str) -> Result<Vec<Permit>, PortError>;
+    lease_with_permit(job: JobGuid, leased: &Checkpoint, permit: &PermitSeen) -> Result<bool, PortError>;
+    give_permit_back(job_type: &str, seen: &Permit) -> Result<(), PortError>;
 });
 
 mortal!(Attempts {

@@ -23,7 +23,7 @@ fn twenty_thousand_seeds_hold() {
 }
 
 /// The corner cases that the seeds must reach; otherwise their success proves little.
-const CORNERS: [&str; 66] = [
+const CORNERS: [&str; 72] = [
     "Process: Offered",
     "Worker: Finished",
     "a worker gives its task back",
@@ -31,6 +31,12 @@ const CORNERS: [&str; 66] = [
     "a worker reports twice",
     "items reported",
     "worker too late",
+    "a service accepts",
+    "a service answers at once",
+    "a service does not answer",
+    "permit taken",
+    "permit not taken",
+    "all permits in use",
     "Api: no slot",
     "Api: paused",
     "Api: resumed",
@@ -104,7 +110,7 @@ fn a_seed_determines_the_whole_run() {
 
 /// The faults that can be built into the simulation, each with words of what a seed finds. The mutations of the code
 /// itself are in [`acceptance::mutations`]; they need a build of their own.
-const FAULTS: [(Broken, &str); 24] = [
+const FAULTS: [(Broken, &str); 25] = [
     (Broken::CommitWithoutCondition, ""),
     (Broken::JointCommitLooksAtOneMark, ""),
     (Broken::UpdateWithoutCondition, ""),
@@ -126,6 +132,7 @@ const FAULTS: [(Broken, &str); 24] = [
     (Broken::DedupeForgets, "does the same as"),
     (Broken::HolderUnseen, "two workers are at its items at once"),
     (Broken::ReportWithoutCondition, ""),
+    (Broken::PermitWithoutCondition, "workers are at items at once, with"),
     (Broken::NoGrace, "is closed while a run from before the stop is at work on it"),
     (Broken::ClocksDiffer, ""),
     (Broken::SlotsReturnedTwice, "slots are taken"),
@@ -137,6 +144,11 @@ const ONCE_FAILED: &[(u64, &str)] = &[
     (900_047_092, "two runs were at an isolated chunk, since the clock of one was ahead"),
     (920_304_742, "a request paused its job after its time limit, and a chunk was sent while a run was at work on it"),
     (920_352_846, "a request that was answered with an older job created another one when it was repeated"),
+    (
+        1_002_000_832,
+        "the permit of a dead worker waited for its paused job, which waited for the job that lacked the permit",
+    ),
+    (1_001_011_909, "a run called a service after its time was over, and its job had ended"),
 ];
 
 #[test]

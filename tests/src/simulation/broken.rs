@@ -7,10 +7,11 @@ use rowmill_core::model::cost::Usage;
 use rowmill_core::model::ids::JobGuid;
 use rowmill_core::model::job::states::Phase;
 use rowmill_core::model::job::{Job, SharedSlots};
+use rowmill_core::model::permit::PermitSeen;
 use rowmill_core::model::tally::{Commit, Tally};
 use rowmill_core::ports::{
-    CheckpointMoved, Checkpoints, CommitAnswer, Completion, Completions, Jobs, PortError, Tallies, UpdateAnswer,
-    Updates, WriteLost,
+    CheckpointMoved, Checkpoints, CommitAnswer, Completion, Completions, Jobs, Permits, PortError, Tallies,
+    UpdateAnswer, Updates, WriteLost,
 };
 
 use super::gate_jobs::GatedJobs;
@@ -66,6 +67,8 @@ pub enum Broken {
     SlotsReturnedTwice,
     /// A lease does not see that another worker holds the task.
     HolderUnseen,
+    /// A lease takes a permit whoever has it.
+    PermitWithoutCondition,
     /// What a worker reports moves the checkpoint whatever its revision is.
     ReportWithoutCondition,
 }
@@ -91,6 +94,20 @@ pub(super) async fn move_checkpoint(
         }
         _ => store.move_checkpoint(job, moved).await,
     }
+}
+
+/// Takes a permit as this store does.
+pub(super) async fn lease_with_permit(
+    broken: Broken,
+    store: &InMemoryJobStore,
+    job: JobGuid,
+    leased: &Checkpoint,
+    seen: &PermitSeen,
+) -> Result<bool, PortError> {
+    let taken = store.permits(&seen.job_type).await?;
+    let there = taken.iter().find(|there| broken == Broken::PermitWithoutCondition && there.number == seen.number);
+    let token = there.map_or(seen.token, |there| Some(there.token));
+    store.lease_with_permit(job, leased, &PermitSeen { token, ..seen.clone() }).await
 }
 
 /// The row as an invocation of `process-items` takes it that lacks one of its checks. `shared` if it has other jobs

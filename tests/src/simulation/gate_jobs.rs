@@ -12,12 +12,13 @@ use rowmill_core::model::cost::Usage;
 use rowmill_core::model::dead_letter::DeadLetter;
 use rowmill_core::model::ids::{JobGuid, Owner};
 use rowmill_core::model::job::Job;
+use rowmill_core::model::permit::{Permit, PermitSeen};
 use rowmill_core::model::spec::Spec;
 use rowmill_core::model::tally::{ChunkAddress, Commit, Tally, Totals};
 use rowmill_core::ports::{
     Admissions, Attempts, CheckpointMoved, Checkpoints, CommitAnswer, Completion, Completions, CreateError, Created,
-    DeadLetters, Due, Idempotency, JobFilter, JobPage, Jobs, NewAttempt, NewJob, PortError, RedriveError, SlotsTaken,
-    Tallies, UpdateAnswer, Updates, WAKE_SHARDS, WakeUps, WriteLost,
+    DeadLetters, Due, Idempotency, JobFilter, JobPage, Jobs, NewAttempt, NewJob, Permits, PortError, RedriveError,
+    SlotsTaken, Tallies, UpdateAnswer, Updates, WAKE_SHARDS, WakeUps, WriteLost,
 };
 
 use super::broken::Broken;
@@ -280,6 +281,27 @@ gates!(Checkpoints for GatedJobs {
             };
             let what = || format!("{}, {}, {}", job_name(job), chunk_name(moved.chunk), moved.brief());
             self.hub.through(CallKind::Write, "move_checkpoint", what, effect).await
+        }
+    }
+});
+
+gates!(Permits for GatedJobs {
+    Read permits(job_type: &str) -> Result<Vec<Permit>, PortError>, ["{job_type}"];
+    Write give_permit_back(job_type: &str, seen: &Permit) -> Result<(), PortError>, ["{job_type}, {}", seen.number];
+    {
+        async fn lease_with_permit(
+            &self,
+            job: JobGuid,
+            leased: &Checkpoint,
+            permit: &PermitSeen,
+        ) -> Result<bool, PortError> {
+            let effect = async {
+                let answer = super::broken::lease_with_permit(self.broken, &self.store, job, leased, permit).await;
+                self.invariants.reach(if matches!(answer, Ok(true)) { "permit taken" } else { "permit not taken" });
+                answer
+            };
+            let what = || format!("{}, {}, permit {}", job_name(job), chunk_name(leased.chunk), permit.number);
+            self.hub.through(CallKind::Transaction, "lease_with_permit", what, effect).await
         }
     }
 });

@@ -11,7 +11,7 @@ use jiff::Timestamp;
 use rowmill_core::model::breaker::BreakerLimits;
 use rowmill_core::model::ids::{FileGuid, JobGuid, Owner};
 use rowmill_core::model::job::{Priority, REQUEST_LIMIT};
-use rowmill_core::model::job_type_limits::JobTypeLimits;
+use rowmill_core::model::job_type_limits::{JobTypeLimits, TypeLimits};
 use rowmill_core::ports::Ceilings;
 use rowmill_settings::VISIBILITY_TIMEOUTS;
 use serde_json::{Map, Value, json};
@@ -257,7 +257,12 @@ impl Plan {
             return;
         }
         (self.holders, self.task_items) = (rng.usize(1..=3), rng.u32(1..=3));
-        self.calls_services = rng.clone().bool();
+        let mut more = rng.clone();
+        self.calls_services = more.bool();
+        if more.bool() {
+            let permits = TypeLimits { concurrency: Some(more.u32(1..=2)), ..TypeLimits::default() };
+            self.type_limits = self.type_limits.with(WORKED, permits);
+        }
         for job in &mut self.jobs {
             // No thread of the stack is held by an item of theirs.
             if rng.bool() && !job.file.rows.contains(&Kind::Holds) {

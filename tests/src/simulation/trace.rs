@@ -8,6 +8,7 @@ use rowmill_core::model::checkpoint::Checkpoint;
 use rowmill_core::model::dead_letter::DeadLetter;
 use rowmill_core::model::ids::{JobGuid, Owner};
 use rowmill_core::model::job::Job;
+use rowmill_core::model::permit::Permit;
 use rowmill_core::model::spec::Spec;
 use rowmill_core::model::tally::{ChunkAddress, Commit, Counts, Tally, Totals};
 use rowmill_core::model::task::{Task, TaskTerms};
@@ -147,6 +148,12 @@ impl Brief for Upload {
 impl Brief for JobPage {
     fn brief(&self) -> String {
         format!("{} jobs", self.jobs.len())
+    }
+}
+
+impl Brief for Permit {
+    fn brief(&self) -> String {
+        format!("{} of {} {}", self.number, job_name(self.task.job), chunk_name(self.task.chunk))
     }
 }
 

@@ -304,7 +304,13 @@ impl Invariants {
         let at_it = known.workers.values().filter(is_at_it);
         ensure(at_it.count() == 1, || {
             format!("{} {}: two workers are at its items at once", job_name(job), chunk_name(chunk))
-        })
+        })?;
+        let Some(most) = self.type_limits.of(WORKED).concurrency else { return Ok(()) };
+        let holders = known.workers.values().filter(|worker| worker.at_item.is_some_and(|until| until > at)).count();
+        if holders == most as usize {
+            *known.reached.entry("all permits in use".to_owned()).or_default() += 1;
+        }
+        ensure(holders <= most as usize, || format!("{holders} workers are at items at once, with {most} permits"))
     }
 
     /// A beat of a worker is accepted: if it is at an item, it may be until this time.

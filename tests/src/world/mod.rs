@@ -108,7 +108,8 @@ impl World {
         Self::with(limits, &JobTypeLimits::parse(job_types).expect("valid limits"), |_| None)
     }
 
-    fn with(
+    /// A world with one more job type, and limits of job types.
+    pub fn with(
         limits: Limits,
         type_limits: &JobTypeLimits,
         job_type: impl FnOnce(&Arc<ManualClock>) -> Option<Arc<dyn JobType>>,

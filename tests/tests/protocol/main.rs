@@ -18,6 +18,7 @@ mod lanes;
 mod neighbours;
 mod owner_priorities;
 mod pauses;
+mod permits;
 mod pipeline;
 mod previews;
 mod products;

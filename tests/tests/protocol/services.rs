@@ -28,7 +28,7 @@ const TERMS: TaskTerms = TaskTerms { beat: Duration::from_secs(60), items: 4, ca
 const PRESS: &str = "press";
 
 /// Later than the time of a service that has got a call at the end of an invocation, and has not beaten.
-const LONG: Duration = Duration::from_secs(600);
+pub const LONG: Duration = Duration::from_secs(600);
 
 /// The answer to a call.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -46,7 +46,7 @@ enum Answer {
 
 /// A service that accepts each call, unless it is to answer otherwise.
 #[derive(Default)]
-struct Service {
+pub struct Service {
     answers: Mutex<VecDeque<Answer>>,
     calls: Mutex<Vec<Value>>,
     /// The world of a service that finishes first.
@@ -75,7 +75,7 @@ impl Target for Service {
 
 /// A call as the service sees it.
 #[derive(Clone, Debug)]
-struct Call {
+pub struct Call {
     id: TaskId,
     token: RunId,
     items: Vec<String>,
@@ -87,7 +87,7 @@ impl Service {
     }
 
     /// The calls since the last look.
-    fn calls(&self) -> Vec<Call> {
+    pub fn calls(&self) -> Vec<Call> {
         let calls = std::mem::take(&mut *self.calls.lock().unwrap());
         calls.into_iter().map(|call| Call::of(&call)).collect()
     }
@@ -132,7 +132,7 @@ async fn beat(world: &World, call: &Call) -> Result<Order, TaskError> {
     world.task_work.beat(call.id, call.token).await.map(|(order, _)| order)
 }
 
-async fn finish(world: &World, call: &Call) -> Result<Order, TaskError> {
+pub async fn finish(world: &World, call: &Call) -> Result<Order, TaskError> {
     world.task_work.report(call.id, call.token, None, br#"{"batchItemFailures": []}"#).await
 }
 

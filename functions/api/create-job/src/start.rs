@@ -27,8 +27,6 @@ pub fn creator(runtime: &Runtime, job_types: JobTypes) -> Result<Creator, BoxErr
     let job_types = job_types.with(targets.types());
     let type_limits = runtime.ports.type_limits.get()?;
     type_limits.check_known(&job_types.names())?;
-    let with_tasks = |name: &&str| job_types.get(name).is_some_and(|job_type| job_type.tasks().is_some());
-    type_limits.check_lanes(job_types.names().into_iter().filter(with_tasks))?;
     let owner_priorities = runtime.settings::<OwnerPrioritySettings>()?.priorities()?;
     Ok(Creator::new(&runtime.ports, job_types, runtime.settings::<CreateLimits>()?, owner_priorities)?)
 }

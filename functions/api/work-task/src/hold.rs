@@ -104,7 +104,8 @@ impl TaskWork {
         if let Some(released) = checkpoint.released(token, failed, self.clock.now()) {
             self.move_to(id, &released).await?;
         }
-        self.is_due(&job, id).await
+        self.is_due(&job, id).await?;
+        self.end_permit(&job.job_type, token).await
     }
 
     /// Makes the rest of a task due. If this fails, it is due when its holder would have been given up. A service is

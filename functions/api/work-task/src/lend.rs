@@ -16,7 +16,9 @@ use rowmill_core::job_types::target_type::Results;
 use rowmill_core::model::checkpoint::{Checkpoint, InFlight};
 use rowmill_core::model::ids::{JobGuid, Owner, RunId};
 use rowmill_core::model::job::Job;
+use rowmill_core::model::job_type_limits::JobTypeLimits;
 use rowmill_core::model::messages::ChunkMessage;
+use rowmill_core::model::permit::PermitSeen;
 use rowmill_core::model::spec::Spec;
 use rowmill_core::model::task::{Holder, Task, TaskId, TaskTerms, place_of};
 use rowmill_core::ports::processor::Item;
@@ -24,7 +26,8 @@ use rowmill_core::ports::{
     CheckpointMoved, Clock, DirectTransfers, Entropy, JobStore, Objects, PortError, Queue, Tasks, found,
 };
 use rowmill_core::progress::commit::committer::ChunkCommitter;
-use rowmill_core::progress::tasks::{TaskLooks, give_back};
+use rowmill_core::progress::permits::{self, PermitLooks};
+use rowmill_core::progress::tasks::{TaskLooks, call_again, give_back};
 use rowmill_core::progress::update::{stop_attempt, stop_for_input};
 use serde_json::{Map, Value};
 
@@ -38,6 +41,9 @@ const DUE_READ: usize = 25;
 
 /// Number of due tasks that one request looks at. Of a job that is paused or stopped it gives so many back.
 const LOOKS: usize = 10;
+
+/// The same, if the lease needs a permit: another request may take it meanwhile.
+const LOOKS_WITH_PERMIT: usize = 3;
 
 /// Number of owners of a type that one request reads.
 const OWNERS_READ: usize = 25;
@@ -63,6 +69,8 @@ pub struct TaskWork {
     pub entropy: Arc<dyn Entropy>,
     pub types: TaskTypes,
     pub asks: Asks,
+    /// How many holders a type may have at a time.
+    pub type_limits: Arc<JobTypeLimits>,
     /// Maximum size of the outputs of a chunk's items together.
     pub output_max_bytes: u64,
 }
@@ -87,7 +95,11 @@ impl TaskWork {
     pub async fn lend(&self, job_type: &str, worker: &str) -> Result<Option<Lent>, TaskError> {
         let terms = self.types.lent(job_type)?;
         self.note_ask(job_type).await;
-        let mut looks = LOOKS;
+        let (mut looks, mut permit) = (LOOKS, None);
+        if let Some(most) = self.type_limits.of(job_type).concurrency {
+            let Some(free) = self.permit_looks().find(job_type, most, None).await? else { return Ok(None) };
+            (looks, permit) = (LOOKS_WITH_PERMIT, Some(free));
+        }
         for (owner, last) in self.owners(job_type).await? {
             let mut due = self.tasks.due(job_type, &owner, self.clock.now(), DUE_READ).await?;
             if due.is_empty() {
@@ -96,7 +108,7 @@ impl TaskWork {
             while looks > 0 && !due.is_empty() {
                 let task = due.swap_remove(self.below(due.len()));
                 looks -= 1;
-                match self.lend_task(&task, &terms, worker).await {
+                match self.lend_task(&task, &terms, worker, permit.as_ref()).await {
                     Ok(None) => {}
                     // Another worker was faster, or its rows cannot be read: that keeps nobody from the other tasks.
                     Err(TaskError::Gone(_)) => {}
@@ -135,8 +147,41 @@ impl TaskWork {
         self.tasks.forget_owner(job_type, owner, last).await
     }
 
+    /// Looks at the permits of a type.
+    fn permit_looks(&self) -> PermitLooks<'_> {
+        let (run, now, chance) = (self.entropy.run_id(), self.clock.now(), self.entropy.fraction());
+        PermitLooks { jobs: &*self.jobs, committer: &self.committer, run, now, chance }
+    }
+
+    /// Gives back the permit of a holder that holds its task no more. The service of the next task is called.
+    pub(crate) async fn end_permit(&self, job_type: &str, token: RunId) -> Result<(), TaskError> {
+        if self.type_limits.of(job_type).concurrency.is_none() {
+            return Ok(());
+        }
+        permits::give_back(&*self.jobs, job_type, token).await?;
+        if !self.types.terms(job_type)?.called {
+            return Ok(());
+        }
+        for (owner, last) in self.owners(job_type).await? {
+            let mut due = self.tasks.due(job_type, &owner, self.clock.now(), DUE_READ).await?;
+            if due.is_empty() {
+                self.forget(job_type, &owner, last).await?;
+                continue;
+            }
+            let next = due.swap_remove(self.below(due.len()));
+            return Ok(call_again(&*self.tasks, &*self.chunks, &next, self.clock.now()).await?);
+        }
+        Ok(())
+    }
+
     /// Leases a task that is due, if it is free.
-    async fn lend_task(&self, task: &Task, terms: &TaskTerms, worker: &str) -> Result<Option<Lent>, TaskError> {
+    async fn lend_task(
+        &self,
+        task: &Task,
+        terms: &TaskTerms,
+        worker: &str,
+        permit: Option<&PermitSeen>,
+    ) -> Result<Option<Lent>, TaskError> {
         let (id, message) = (task.id(), &task.message);
         let checkpoint = self.checkpoint(id).await?;
         let job = self.job(id.job).await?;
@@ -145,7 +190,11 @@ impl TaskWork {
         }
         let token = self.entropy.run_id();
         let leased = checkpoint.leased(token, terms.items, message.chunk.items, self.clock.now());
-        if let CheckpointMoved::Lost(_) = self.jobs.move_checkpoint(id.job, &leased).await? {
+        let is_leased = match permit {
+            Some(seen) => self.jobs.lease_with_permit(id.job, &leased, seen).await?,
+            None => self.jobs.move_checkpoint(id.job, &leased).await? == CheckpointMoved::Won,
+        };
+        if !is_leased {
             return Ok(None);
         }
         // From here on nobody else has it. A stop, a pause or a commit from before the lease is seen now.

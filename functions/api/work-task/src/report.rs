@@ -154,6 +154,7 @@ impl TaskWork {
         let id = TaskId { job: message.job_guid, chunk: message.address };
         if checkpoint.done < message.chunk.items {
             self.is_due(job, id).await?;
+            self.end_permit_of(job, checkpoint).await?;
             return Ok(Order::Finished);
         }
         // The same mark at each try, so that a repetition recognises it.
@@ -162,7 +163,15 @@ impl TaskWork {
             self.commit(job, message, Mark { kind: run_output.mark_kind(counts), run }, *counts).await?;
         }
         tasks::remove(&*self.tasks, job, id).await?;
+        self.end_permit_of(job, checkpoint).await?;
         Ok(Order::Finished)
+    }
+
+    async fn end_permit_of(&self, job: &Job, checkpoint: &Checkpoint) -> Result<(), TaskError> {
+        match checkpoint.by {
+            Some(token) => self.end_permit(&job.job_type, token).await,
+            None => Ok(()),
+        }
     }
 
     async fn commit(&self, job: &Job, message: &ChunkMessage, mark: Mark, counts: Counts) -> Result<(), PortError> {

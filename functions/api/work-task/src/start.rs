@@ -86,6 +86,7 @@ impl TaskWork {
             entropy: ports.entropy.get()?,
             types,
             asks: Asks::default(),
+            type_limits: ports.type_limits.get()?,
             output_max_bytes: OUTPUT_MAX_BYTES,
         })
     }

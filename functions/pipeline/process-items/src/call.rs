@@ -9,9 +9,11 @@ use rowmill_core::items::input::InputItem;
 use rowmill_core::items::of_task::{fitting, too_large};
 use rowmill_core::model::checkpoint::InFlight;
 use rowmill_core::model::messages::{ChunkMessage, DeliveryMode};
+use rowmill_core::model::permit::PermitSeen;
 use rowmill_core::model::task::{Task, TaskId, TaskTerms};
 use rowmill_core::ports::processor::{HandedOver, Item, ItemError, ItemOutcome};
 use rowmill_core::ports::{PortError, TargetTask};
+use rowmill_core::progress::permits::{self, PermitLooks};
 use rowmill_core::progress::tasks;
 
 use crate::end::{ChunkEnd, Conclusion, RunError};
@@ -38,9 +40,17 @@ impl ChunkProcessor {
         let until = run.time_limit + run.limits.margin * 2 + terms.patience();
         let deaths = chunk.suspects().map_or(0, |suspects| suspects.deaths);
         let note = InFlight { until, deaths, items: batch.len() as u32, unconfirmed: true };
-        if chunk.note(Some(note)).await?.is_some() {
+        let mut permit = None;
+        if let Some(most) = self.runs.type_limits.of(&run.prepared.spec.job_type).concurrency {
+            permit = self.free_permit(chunk.delivery, run, most).await?;
+            if permit.is_none() {
+                // The next service that ends has the next task called.
+                return self.wait(chunk.delivery).await;
+            }
+        }
+        if !chunk.lease(note, permit.as_ref()).await? {
             // Another run was faster.
-            return Ok(Conclusion::Offer(run.clock.now()));
+            return self.wait(chunk.delivery).await;
         }
         self.offer(chunk.delivery, until).await?;
         // This process may have stood still since it looked. The note is no death, and the task is looked at.
@@ -117,12 +127,38 @@ impl ChunkProcessor {
                 return Ok(Conclusion::End(ChunkEnd::Offered));
             }
             self.remove_task(chunk.delivery).await?;
+            permits::give_back(&*self.ports.jobs, &run.prepared.spec.job_type, chunk.delivery.run).await?;
             return Err(RunError::StillFailing { open, error });
         }
         self.reports.note_good(run.prepared);
         // The message is still there, should this process die.
         self.remove_task(chunk.delivery).await?;
         Ok(if open == 0 { Conclusion::Commit } else { Conclusion::HandOver })
+    }
+
+    /// A permit for the call, if one of these many is free.
+    async fn free_permit(
+        &self,
+        delivery: &Delivery<'_>,
+        run: &ChunkRun<'_>,
+        most: u32,
+    ) -> Result<Option<PermitSeen>, PortError> {
+        let (jobs, committer) = (&*self.ports.jobs, &self.committer);
+        let (name, now, chance) = (run.entropy.run_id(), run.clock.now(), run.entropy.fraction());
+        let looks = PermitLooks { jobs, committer, run: name, now, chance };
+        looks.find(&run.prepared.spec.job_type, most, Some(id_of(delivery))).await
+    }
+
+    /// Leaves the chunk to the next look at its task, which is due now.
+    async fn wait(&self, delivery: &Delivery<'_>) -> Result<Conclusion, RunError> {
+        let now = self.ports.clock.now();
+        self.offer(delivery, now).await?;
+        let job = delivery.watch.job(delivery.message.job_guid).await?;
+        let task = self.ports.tasks.task(&job.job_type, &job.owner, id_of(delivery)).await?;
+        if let Some(task) = task.filter(|task| task.due_at > now) {
+            self.ports.tasks.put_off(&task, now, None).await?;
+        }
+        Ok(Conclusion::End(ChunkEnd::Offered))
     }
 
     async fn remove_task(&self, delivery: &Delivery<'_>) -> Result<(), PortError> {

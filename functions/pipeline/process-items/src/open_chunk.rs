@@ -10,6 +10,7 @@ use rowmill_core::items::run_output;
 use rowmill_core::model::checkpoint::{Checkpoint, InFlight, Suspects};
 use rowmill_core::model::ids::RunId;
 use rowmill_core::model::messages::{ChunkMessage, DeliveryMode};
+use rowmill_core::model::permit::PermitSeen;
 use rowmill_core::model::run_output::RunOutput;
 use rowmill_core::model::tally::ChunkAddress;
 use rowmill_core::ports::processor::{ItemError, ItemOutcome};
@@ -158,13 +159,19 @@ impl<'a> OpenChunk<'a> {
     /// Moves the checkpoint of an isolated chunk to the progress so far, with this note. If another run has moved it,
     /// returns how to conclude: the chunk is left to that run, with a message in case it has died.
     pub async fn note(&mut self, in_flight: Option<InFlight>) -> Result<Option<Conclusion>, PortError> {
-        let is_moved = self.move_to(in_flight, Some(self.delivery.message.pauses)).await?;
+        let is_moved = self.move_to(in_flight, Some(self.delivery.message.pauses), None).await?;
         Ok((!is_moved).then(|| Conclusion::continued(self.delivery.message, DeliveryMode::Isolated)))
+    }
+
+    /// Moves the checkpoint as [`note`](Self::note) does, and takes this permit, if there is one. Returns whether both are
+    /// done.
+    pub async fn lease(&mut self, note: InFlight, permit: Option<&PermitSeen>) -> Result<bool, PortError> {
+        self.move_to(Some(note), Some(self.delivery.message.pauses), permit).await
     }
 
     /// Moves the checkpoint to the progress so far, for the next run. Returns the message for that run.
     pub async fn hand_over(&mut self) -> Result<ChunkMessage, PortError> {
-        if !self.move_to(None, None).await? {
+        if !self.move_to(None, None, None).await? {
             // Another run has made the same progress, and may have died right after: send the message once more.
             tracing::debug!(job.id = %self.delivery.message.job_guid, "another run moved the checkpoint");
         }
@@ -173,7 +180,12 @@ impl<'a> OpenChunk<'a> {
     }
 
     /// Returns whether it is moved, and not by another run.
-    async fn move_to(&mut self, in_flight: Option<InFlight>, begun: Option<u32>) -> Result<bool, PortError> {
+    async fn move_to(
+        &mut self,
+        in_flight: Option<InFlight>,
+        begun: Option<u32>,
+        permit: Option<&PermitSeen>,
+    ) -> Result<bool, PortError> {
         let lines = self.progress.lines();
         let run_output = match lines == self.stored_lines {
             true => self.checkpoint.run_output,
@@ -190,9 +202,11 @@ impl<'a> OpenChunk<'a> {
             ..self.checkpoint.moved(self.delivery.run, self.ports.clock.now())
         };
         self.unanswered = Some(moved.clone());
-        let answer = self.store_checkpoint(&moved).await?;
+        let is_moved = match permit {
+            Some(permit) => self.ports.jobs.lease_with_permit(self.delivery.message.job_guid, &moved, permit).await?,
+            None => self.store_checkpoint(&moved).await? == CheckpointMoved::Won,
+        };
         self.unanswered = None;
-        let is_moved = answer == CheckpointMoved::Won;
         if is_moved {
             (self.checkpoint, self.stored_lines) = (moved, lines);
         }

@@ -38,8 +38,21 @@ impl Sweeper {
         let (jobs, splits, queues) = (ports.jobs.get()?, ports.splits.get()?, ports.chunks.get()?);
         let (chunks, isolated) = (queues.items.clone(), queues.isolated.clone());
         let (resender, steps) = (ChunkResender::of(ports)?, JobSteps::of(ports)?);
-        let tasks = ports.tasks.get()?;
+        let (tasks, type_limits) = (ports.tasks.get()?, ports.type_limits.get()?);
         let (breaker, clock, entropy) = (BreakerSteps::of(ports, breaker)?, ports.clock.get()?, ports.entropy.get()?);
-        Ok(Self { jobs, splits, chunks, isolated, tasks, resender, steps, breaker, clock, entropy, limits })
+        Ok(Self {
+            jobs,
+            splits,
+            chunks,
+            isolated,
+            tasks,
+            type_limits,
+            resender,
+            steps,
+            breaker,
+            clock,
+            entropy,
+            limits,
+        })
     }
 }

@@ -12,6 +12,7 @@ use jiff::Timestamp;
 use rowmill_core::model::checkpoint::Checkpoint;
 use rowmill_core::model::job::states::Status;
 use rowmill_core::model::job::{Job, Stop};
+use rowmill_core::model::job_type_limits::JobTypeLimits;
 use rowmill_core::model::messages::{ChunkMessage, SplitMessage};
 use rowmill_core::model::task::{Task, TaskId};
 use rowmill_core::ports::{Clock, Completion, Due, Entropy, JobStore, PortError, Queue, Tasks, WAKE_SHARDS, WriteLost};
@@ -49,6 +50,8 @@ pub struct Sweeper {
     pub isolated: Arc<dyn Queue<ChunkMessage>>,
     /// The tasks of workers outside of the stack.
     pub tasks: Arc<dyn Tasks>,
+    /// How many holders a job type may have at a time.
+    pub type_limits: Arc<JobTypeLimits>,
     pub resender: ChunkResender,
     /// The shared steps: committing a chunk, closing a tally, ending the split.
     pub steps: JobSteps,
@@ -345,12 +348,19 @@ impl Sweeper {
         let tasks = self.tasks.of_job(&job.job_type, &job.owner, job.job_guid, None, TASKS_OF_LOOK_MAX).await?;
         let now = self.clock.now();
         let looks = TaskLooks { tasks: &*self.tasks, chunks: &*self.chunks };
+        // No more of them could begin.
+        let most = self.type_limits.of(&job.job_type).concurrency.map_or(usize::MAX, |most| most as usize);
+        let mut calls = 0;
         for task in tasks.iter().filter(|task| task.called && task.due_at <= now) {
+            if calls >= most {
+                break;
+            }
             let TaskId { job: job_guid, chunk } = task.id();
             let checkpoint = self.jobs.checkpoint(job_guid, chunk).await?;
             let checkpoint = checkpoint.unwrap_or_else(|| Checkpoint::blank(chunk, now));
             if looks.is_free(task, Some(job), &checkpoint, now).await? {
                 call_again(&*self.tasks, &*self.chunks, task, now).await?;
+                calls += 1;
                 swept.messages += 1;
             }
         }

@@ -7,7 +7,7 @@
 //! | field | meaning | range | without it |
 //! |---|---|---|---|
 //! | `activeJobs` | how many jobs of the type may be active | 1–1000000 | `TypeJobCeiling` |
-//! | `concurrency` | how many chunks of the type run at once in the whole stack, across all jobs | 1–100 | no limit of its own |
+//! | `concurrency` | how many chunks of the type run at once in the whole stack, across all jobs; of a type with workers or `async`, how many tasks are held at once | 1–100 | no limit of its own |
 //! | `itemsAtOnce` | how many items of a chunk are processed at once, at most: so many are handed to the job type together | 1–1000 | what the job type says |
 //!
 //! The functions read it at their start, and `rowmill` checks it before it deploys.
@@ -96,20 +96,12 @@ impl JobTypeLimits {
         }
     }
 
-    /// Checks that none of these job types, whose chunks are tasks, has lanes.
-    ///
-    /// # Errors
-    /// [`JobTypesError::JobType`].
-    pub fn check_lanes<'n>(&self, mut with_tasks: impl Iterator<Item = &'n str>) -> Result<(), JobTypesError> {
-        match with_tasks.find(|name| self.of(name).concurrency.is_some()) {
-            None => Ok(()),
-            Some(name) => Err(error(
-                name,
-                "has a `concurrency`, and its items are processed by workers or a service that answers later, which no \
-                 lane bounds: leave it out, and run as many workers as may work at once"
-                    .to_owned(),
-            )),
-        }
+    /// The same, with these limits of a type.
+    #[must_use]
+    pub fn with(&self, job_type: &str, limits: TypeLimits) -> Self {
+        let mut all = (*self.0).clone();
+        all.insert(job_type.to_owned(), limits);
+        Self(Arc::new(all))
     }
 
     pub fn of(&self, job_type: &str) -> TypeLimits {
@@ -208,9 +200,6 @@ mod tests {
     fn a_type_that_no_function_knows_is_refused_with_the_known_ones() {
         let limits = JobTypeLimits::parse(r#"{"rendr": {"concurrency": 1}}"#).unwrap();
         assert!(limits.check_known(&["import", "rendr"]).is_ok());
-        assert!(limits.check_lanes(["import"].into_iter()).is_ok());
-        let lanes = limits.check_lanes(["import", "rendr"].into_iter()).unwrap_err().to_string();
-        assert!(lanes.starts_with("the parameter JobTypes: `rendr` has a `concurrency`"), "{lanes}");
         let message = limits.check_known(&["import", "render"]).unwrap_err().to_string();
         assert_eq!(
             message,

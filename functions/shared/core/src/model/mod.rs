@@ -21,6 +21,7 @@ pub mod messages;
 pub mod outstanding;
 pub mod owner_priorities;
 pub mod packing;
+pub mod permit;
 pub mod product;
 pub mod records;
 pub mod request_limits;

@@ -12,7 +12,7 @@ use std::time::Duration;
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
-use crate::model::checkpoint::{Checkpoint, InFlight, Suspects};
+use crate::model::checkpoint::{Checkpoint, InFlight};
 use crate::model::client_version::ClientVersion;
 use crate::model::ids::{JobGuid, Owner, RunId};
 use crate::model::job::Job;
@@ -192,13 +192,18 @@ impl Checkpoint {
         self.in_flight.filter(|_| self.by == Some(token))
     }
 
+    /// The checkpoint after its holder, whose time is over, was given up. The death counts.
+    #[must_use]
+    pub fn given_up(&self, run: RunId, now: Timestamp) -> Self {
+        let suspects = self.known_suspects().filter(|suspects| suspects.concern(self.done));
+        Self { in_flight: None, suspects, ..self.moved(run, now) }
+    }
+
     /// The checkpoint after its holder has given the rest back. If it `failed`, that is a death on these items.
     #[must_use]
     pub fn released(&self, token: RunId, failed: bool, now: Timestamp) -> Option<Self> {
         let note = self.held_by(token)?;
-        let failed = Self { in_flight: Some(note).filter(|_| failed), ..self.clone() };
-        let suspects = failed.known_suspects().filter(|suspects: &Suspects| suspects.concern(self.done));
-        Some(Self { in_flight: None, suspects, ..self.moved(token, now) })
+        Some(Self { in_flight: Some(note).filter(|_| failed), ..self.clone() }.given_up(token, now))
     }
 }
 

@@ -34,7 +34,7 @@ pub use item_watch::{ItemObserver, OUTPUT_TOO_LARGE, begin_item, observed};
 pub use job_store::{
     ActiveJobs, Admission, Admissions, Attempts, Ceilings, CheckpointMoved, Checkpoints, CommitAnswer, Completion,
     Completions, CreateError, Created, DeadLetters, Dedupe, Due, ENDS_KEPT, Full, Idempotency, JobFilter, JobPage,
-    JobStore, Jobs, NewAttempt, NewJob, RedriveError, SlotsTaken, StateFilter, Tallies, UpdateAnswer, Updates,
+    JobStore, Jobs, NewAttempt, NewJob, Permits, RedriveError, SlotsTaken, StateFilter, Tallies, UpdateAnswer, Updates,
     WAKE_SHARDS, WakeUps, WriteLost,
 };
 pub use live::{ConnectionSender, Connections, SendError, Subscribed, Subscriptions, Tickets};

@@ -23,6 +23,7 @@
 //! | `requests#<principal>#<operation>#<hour>` | `h`, the requests of the hour; `m0` to `m59`, those of each minute; `r0` to `r15`, the names of some of the last requests, by which a repeated write is recognised |
 //! | `uploads#<owner>` | `uploads` and `bytes`, the announced uploads that are not completed and their length together; for each of them `u<fileGuid>` with its `bytes` and `until` |
 //! | `breaker#<job type>` | `breaker`, the [`Breaker`](rowmill_core::model::breaker::Breaker) as JSON, and its `rev` for compare-and-swap |
+//! | `permits#<job type>` | `p0` to `p99`: the task and the token of each [`Permit`](rowmill_core::model::permit::Permit) that is taken |
 //! | `block#<principal>` | `at` and `reason`: see [`rowmill_core::model::blocks`] |
 //!
 //! The connections table has the keys `scope` and `entry`. Every row has `until`, and `expiresAt` from it:
@@ -44,7 +45,7 @@
 //! |---|---|
 //! | `job_store/job_row.rs` | the job row; `updates.rs` writes what a transition changes, `admissions.rs`, `attempts.rs` and `completions.rs` the transactions |
 //! | `job_store/spec_row.rs`, `tally_row.rs`, `checkpoints.rs`, `dead_letters.rs` | the other rows of a job |
-//! | `job_store/slots.rs`, `admissions.rs` | the counters, the idempotency keys and the dedupe keys |
+//! | `job_store/slots.rs`, `admissions.rs`, `permits.rs` | the counters, the idempotency keys and the dedupe keys, the permits |
 //! | `breakers.rs`, `quotas/` | the other rows of the admission table |
 //! | `upload_store.rs`, `record_statements.rs`, `datasets.rs`, `live.rs`, `tasks.rs` | the uploads, records, connections and tasks tables |
 //!

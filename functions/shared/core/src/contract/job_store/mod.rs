@@ -8,6 +8,7 @@ mod dead_letters;
 mod dedupes;
 mod fixtures;
 mod jobs;
+mod permits;
 mod tallies;
 mod updates;
 mod wake_ups;
@@ -93,6 +94,12 @@ pub async fn job_store<S: JobStore>(make: impl AsyncFn() -> S) {
         tallies::a_sign_of_life_changes_only_the_time_of_a_tally,
         tallies::a_sign_of_life_creates_no_tally,
         tallies::what_waits_for_a_tally_is_noted_as_sent,
+    );
+    run_checks!(
+        make,
+        permits::a_lease_takes_its_permit,
+        permits::a_permit_is_taken_only_as_seen_and_only_with_its_lease,
+        permits::a_permit_is_given_back_only_as_seen,
     );
     run_checks!(
         make,

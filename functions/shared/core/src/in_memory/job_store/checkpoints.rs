@@ -1,6 +1,6 @@
 use async_trait::async_trait;
 
-use super::InMemoryJobStore;
+use super::{InMemoryJobStore, Tables};
 use crate::in_memory::lock;
 use crate::model::checkpoint::Checkpoint;
 use crate::model::ids::JobGuid;
@@ -14,15 +14,20 @@ impl Checkpoints for InMemoryJobStore {
     }
 
     async fn move_checkpoint(&self, job: JobGuid, moved: &Checkpoint) -> Result<CheckpointMoved, PortError> {
-        let mut tables = lock(&self.0);
+        Ok(lock(&self.0).move_checkpoint(job, moved))
+    }
+}
+
+impl Tables {
+    pub(super) fn move_checkpoint(&mut self, job: JobGuid, moved: &Checkpoint) -> CheckpointMoved {
         let place = (job, moved.chunk);
-        match tables.checkpoints.get(&place) {
-            Some(there) if there == moved => Ok(CheckpointMoved::Won),
-            Some(there) if there.rev + 1 != moved.rev => Ok(CheckpointMoved::Lost(there.clone())),
-            None if moved.rev != 1 => Ok(CheckpointMoved::Lost(Checkpoint::blank(moved.chunk, moved.at))),
+        match self.checkpoints.get(&place) {
+            Some(there) if there == moved => CheckpointMoved::Won,
+            Some(there) if there.rev + 1 != moved.rev => CheckpointMoved::Lost(there.clone()),
+            None if moved.rev != 1 => CheckpointMoved::Lost(Checkpoint::blank(moved.chunk, moved.at)),
             _ => {
-                tables.checkpoints.insert(place, moved.clone());
-                Ok(CheckpointMoved::Won)
+                self.checkpoints.insert(place, moved.clone());
+                CheckpointMoved::Won
             }
         }
     }

@@ -6,6 +6,7 @@ mod checkpoints;
 mod completions;
 mod dead_letters;
 mod jobs;
+mod permits;
 mod slots;
 mod tallies;
 mod updates;
@@ -20,6 +21,7 @@ use crate::model::checkpoint::Checkpoint;
 use crate::model::dead_letter::DeadLetter;
 use crate::model::ids::{JobGuid, Owner};
 use crate::model::job::Job;
+use crate::model::permit::Permit;
 use crate::model::spec::Spec;
 use crate::model::tally::{ChunkAddress, Tally, Totals};
 use crate::ports::{Dedupe, Idempotency, PortError};
@@ -41,6 +43,7 @@ struct Tables {
     spoiled: BTreeSet<(JobGuid, u32, u32)>,
     totals: HashMap<(JobGuid, u32), Totals>,
     checkpoints: HashMap<(JobGuid, ChunkAddress), Checkpoint>,
+    permits: BTreeMap<(String, u32), Permit>,
     dead_letters: BTreeMap<(JobGuid, String), DeadLetter>,
     slots: Slots,
     requests: HashMap<(Owner, String), (JobGuid, Idempotency)>,

@@ -7,6 +7,7 @@
 //! | [`Updates`] | `update` |
 //! | [`Tallies`] | `put_tally`, `tally`, `tallies`, `commit`, `skip_rest`, `touch`, `note_next_sent`, `fold`, `totals`, `set_final_tallies` |
 //! | [`Checkpoints`] | `checkpoint`, `move_checkpoint` |
+//! | [`Permits`] | `permits`, `lease_with_permit`, `give_permit_back` |
 //! | [`Attempts`] | `redrive` |
 //! | [`Completions`] | `complete` |
 //! | [`DeadLetters`] | `record_dead_letter`, `dead_letters` |
@@ -21,6 +22,7 @@ mod checkpoints;
 mod completions;
 mod dead_letters;
 mod jobs;
+mod permits;
 mod tallies;
 mod updates;
 mod wake_ups;
@@ -35,6 +37,7 @@ pub use checkpoints::{CheckpointMoved, Checkpoints};
 pub use completions::{Completion, Completions};
 pub use dead_letters::DeadLetters;
 pub use jobs::{JobFilter, JobPage, Jobs, StateFilter};
+pub use permits::Permits;
 pub use tallies::{CommitAnswer, Tallies};
 pub use updates::{UpdateAnswer, Updates};
 pub use wake_ups::{Due, WAKE_SHARDS, WakeUps};
@@ -58,12 +61,12 @@ use crate::ports::PortError;
 ///
 /// A type that implements all parts is a job store; this trait needs no implementation.
 pub trait JobStore:
-    Admissions + Jobs + Updates + Tallies + Checkpoints + Attempts + Completions + DeadLetters + WakeUps
+    Admissions + Jobs + Updates + Tallies + Checkpoints + Permits + Attempts + Completions + DeadLetters + WakeUps
 {
 }
 
 impl<S> JobStore for S where
-    S: Admissions + Jobs + Updates + Tallies + Checkpoints + Attempts + Completions + DeadLetters + WakeUps
+    S: Admissions + Jobs + Updates + Tallies + Checkpoints + Permits + Attempts + Completions + DeadLetters + WakeUps
 {
 }
 

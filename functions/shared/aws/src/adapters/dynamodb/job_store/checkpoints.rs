@@ -19,7 +19,22 @@ const BEGIN: Update = Update {
 
 const MOVE: Update = Update { doing: "moving a checkpoint", condition: "#rev = :before", ..BEGIN };
 
-fn checkpoint_key(chunk: ChunkAddress) -> String {
+/// The update of the row of a checkpoint, with its values.
+pub(super) fn move_of(
+    job: JobGuid,
+    moved: &Checkpoint,
+) -> Result<(&'static Update<'static>, Vec<(&'static str, AttributeValue)>), PortError> {
+    let update = if moved.rev == 1 { &BEGIN } else { &MOVE };
+    let checkpoint = serde_json::to_string(moved).map_err(|error| PortError::invalid(update.doing, error))?;
+    let mut values =
+        vec![(":rev", number(moved.rev)), (":checkpoint", text(checkpoint)), (":expires", number(details_expiry(job)))];
+    if moved.rev != 1 {
+        values.push((":before", number(i64::from(moved.rev) - 1)));
+    }
+    Ok((update, values))
+}
+
+pub(super) fn checkpoint_key(chunk: ChunkAddress) -> String {
     format!("checkpoint#{}#{:08}#{:02}", chunk.attempt, chunk.tally, chunk.index)
 }
 
@@ -39,16 +54,7 @@ impl Checkpoints for DynamoDbJobStore {
 
     /// An update and not a put, so that the function needs no permission to put rows.
     async fn move_checkpoint(&self, job: JobGuid, moved: &Checkpoint) -> Result<CheckpointMoved, PortError> {
-        let update = if moved.rev == 1 { &BEGIN } else { &MOVE };
-        let checkpoint = serde_json::to_string(moved).map_err(|error| PortError::invalid(update.doing, error))?;
-        let mut values: Vec<(&str, AttributeValue)> = vec![
-            (":rev", number(moved.rev)),
-            (":checkpoint", text(checkpoint)),
-            (":expires", number(details_expiry(job))),
-        ];
-        if moved.rev != 1 {
-            values.push((":before", number(i64::from(moved.rev) - 1)));
-        }
+        let (update, values) = move_of(job, moved)?;
         match update.apply(self.update_row(job, &checkpoint_key(moved.chunk)), values).await {
             Ok(Written::Applied(_)) => Ok(CheckpointMoved::Won),
             Ok(Written::Refused(item)) => {

@@ -8,6 +8,7 @@ mod completions;
 mod dead_letters;
 pub(super) mod job_row;
 mod jobs;
+mod permits;
 mod slots;
 mod spec_row;
 mod tallies;
