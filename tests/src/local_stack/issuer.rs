@@ -13,6 +13,9 @@ use super::{alone, http_client, python_environment};
 /// The audience of good tokens.
 pub const AUDIENCE: &str = "rowmill-tests";
 
+/// The scope that a token needs to work on tasks, where that is not the one to change anything.
+pub const WORK_SCOPE: &str = "rowmill/work";
+
 /// The scope that a token needs to change anything.
 pub const WRITE_SCOPE: &str = "rowmill/write";
 
@@ -54,7 +57,8 @@ impl Issuer {
     pub async fn signed(&self, claims: Value, key: &str, header: Value) -> String {
         let now = jiff::Timestamp::now().as_second();
         let mut all = json!({
-            "iss": self.url, "aud": AUDIENCE, "sub": "alice", "scope": WRITE_SCOPE, "iat": now, "exp": now + 600,
+            "iss": self.url, "aud": AUDIENCE, "sub": "alice", "iat": now, "exp": now + 600,
+            "scope": format!("{WRITE_SCOPE} {WORK_SCOPE}"),
         });
         for (name, value) in claims.as_object().expect("claims") {
             all[name] = value.clone();

@@ -36,7 +36,7 @@ use tokio::sync::OnceCell;
 pub use api::{ApiAnswer, ApiRequest, accepted, answer, refused};
 pub use command::{Ran, ran};
 pub use event_listener::EventListener;
-pub use issuer::{AUDIENCE, Issuer, WRITE_SCOPE};
+pub use issuer::{AUDIENCE, Issuer, WORK_SCOPE, WRITE_SCOPE};
 pub use job_watch::JobWatch;
 pub use live::{LiveClient, ticket};
 pub use processes::kill;

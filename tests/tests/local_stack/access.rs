@@ -5,8 +5,8 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use acceptance::local_stack::{
-    AUDIENCE, Issuer, LiveClient, LocalStack, WRITE_SCOPE, accepted, answer, http_client, options, refused, rowmill,
-    ticket, until,
+    AUDIENCE, Issuer, LiveClient, LocalStack, WORK_SCOPE, WRITE_SCOPE, accepted, answer, http_client, options, refused,
+    rowmill, ticket, until,
 };
 use reqwest::{Method, StatusCode};
 use rowmill_api::routes;
@@ -38,7 +38,7 @@ async fn only_a_good_token_gets_in_and_only_to_its_own() {
         ("JwtIssuer", issuer.url()),
         ("JwtAudience", AUDIENCE),
         ("WriteScope", WRITE_SCOPE),
-        ("WorkScope", "rowmill/work"),
+        ("WorkScope", WORK_SCOPE),
         ("OwnerPriorities", r#"{"größe of Rome": "high", "nightly": "low"}"#),
     ];
     let stack = LocalStack::up(&options(folder.join("stack"), &parameters)).await;
@@ -201,13 +201,13 @@ async fn a_change_needs_its_scope(stack: &LocalStack, issuer: &Issuer) {
 }
 
 async fn a_worker_needs_its_scope_and_no_other(stack: &LocalStack, issuer: &Issuer) {
-    let worker = issuer.token(json!({ "sub": "worker", "scope": "rowmill/work" })).await;
+    let worker = issuer.token(json!({ "sub": "worker", "scope": WORK_SCOPE })).await;
     let lease = json!({ "jobTypes": ["render"], "worker": "w" });
     // The gateway lets it in. `Workers` does not name it.
     refused(stack.post("/api/tasks/lease").json(&lease).token(&worker), StatusCode::FORBIDDEN, "forbidden").await;
     let change = stack.post("/api/jobs").json(&json!({ "jobType": "validate" })).token(&worker);
     assert_eq!(change.send_undocumented().await.status, StatusCode::FORBIDDEN);
-    let client = issuer.token(json!({})).await;
+    let client = issuer.token(json!({ "scope": WRITE_SCOPE })).await;
     let lease = stack.post("/api/tasks/lease").json(&lease).token(&client).send_undocumented().await;
     let problem: Value = lease.json();
     assert_eq!((lease.status, &problem["code"]), (StatusCode::FORBIDDEN, &Value::Null), "the gateway answers itself");
