@@ -110,12 +110,15 @@ fn a_fleet_of_which_every_second_worker_is_killed_counts_every_item_once() {
 fn dies_at_poison(process: &str) -> String {
     format!(
         r#"
-import json, os, signal, sys
+import json, os, signal, sys, time
+worker = os.getppid()
 for line in sys.stdin:
     item = json.loads(line)
     if "name" not in item["record"]:
         os.kill(os.{process}(), signal.SIGKILL)
-        signal.pause()
+        while os.getppid() == worker:
+            time.sleep(0.01)
+        sys.exit(1)
     print(json.dumps({{"itemIdentifier": item["itemIdentifier"]}}), flush=True)
 "#
     )
