@@ -119,7 +119,8 @@ impl Stores {
         for (number, phase) in (3..).zip(phases) {
             self.jobs.create(&new_job(number)).await.unwrap();
             let seen = self.jobs.job(guid(number)).await.unwrap();
-            let next = Job { job_guid: guid(number), phase, ..fixtures::full_job() };
+            // Version 0.1.0 has no `startBy`.
+            let next = Job { job_guid: guid(number), phase, start_by: None, ..fixtures::full_job() };
             assert!(matches!(self.jobs.update(&seen, &next, Usage::NONE).await, Ok(UpdateAnswer::Written(_))));
             let stored = Job { usage: seen.usage, revision: seen.revision + 1, ..next };
             assert_eq!(self.jobs.job(guid(number)).await.unwrap(), stored);
