@@ -37,14 +37,11 @@ pub async fn handle(routes: &TaskRoutes, call: Call) -> Result<Response<Body>, P
     }
     let id: TaskId = path_parameter(&call.request, "taskId")?;
     let work = &routes.work;
-    // A job that this caller may not work on is answered like one that does not exist.
-    if !work.job(id.job).await?.is_some_and(|job| routes.allowed.is(caller, &job.job_type)) {
-        return Err(TaskError::Gone(id).into());
-    }
     match call.operation {
         Operation::BeatTask | Operation::FinishTask => {
             let mut report: ReportRequest = read_json_up_to(&call.request, ANSWER_MAX_BYTES)?;
             let token = token_in(&report.token)?;
+            may_work(routes, caller, id).await?;
             let is_report = call.operation == Operation::FinishTask || report.item_identifiers.is_some();
             if !is_report {
                 let (order, terms) = work.beat(id, token).await?;
@@ -57,14 +54,26 @@ pub async fn handle(routes: &TaskRoutes, call: Call) -> Result<Response<Body>, P
         }
         Operation::StoreProduct => {
             let wanted: ProductRequest = read_json(&call.request)?;
-            Ok(json_response(200, &work.product(id, token_in(&wanted.token)?, &wanted).await?))
+            let token = token_in(&wanted.token)?;
+            may_work(routes, caller, id).await?;
+            Ok(json_response(200, &work.product(id, token, &wanted).await?))
         }
         Operation::ReleaseTask => {
             let release: ReleaseRequest = read_json(&call.request)?;
-            work.release(id, token_in(&release.token)?, release.failed).await?;
+            let token = token_in(&release.token)?;
+            may_work(routes, caller, id).await?;
+            work.release(id, token, release.failed).await?;
             Ok(order_view(Order::Finished, None))
         }
         _ => Err(Problem::no_such_route()),
+    }
+}
+
+/// A job that this caller may not work on is answered like one that does not exist.
+async fn may_work(routes: &TaskRoutes, caller: &Owner, id: TaskId) -> Result<(), Problem> {
+    match routes.work.job(id.job).await?.is_some_and(|job| routes.allowed.is(caller, &job.job_type)) {
+        true => Ok(()),
+        false => Err(TaskError::Gone(id).into()),
     }
 }
 
