@@ -115,10 +115,11 @@ impl TaskWork {
             Err(TaskError::Gone(_)) => return Ok(()),
             row => row?,
         };
-        Ok(match row.called {
+        match row.called {
             true => call_again(&*self.tasks, &*self.chunks, &row, self.clock.now()).await?,
             false => self.tasks.put_off(&row, self.clock.now(), None).await?,
-        })
+        }
+        Ok(())
     }
 }
 

@@ -169,7 +169,8 @@ impl TaskWork {
                 continue;
             }
             let next = due.swap_remove(self.below(due.len()));
-            return Ok(call_again(&*self.tasks, &*self.chunks, &next, self.clock.now()).await?);
+            call_again(&*self.tasks, &*self.chunks, &next, self.clock.now()).await?;
+            break;
         }
         Ok(())
     }

@@ -19,11 +19,11 @@ const BEGIN: Update = Update {
 
 const MOVE: Update = Update { doing: "moving a checkpoint", condition: "#rev = :before", ..BEGIN };
 
-/// The update of the row of a checkpoint, with its values.
-pub(super) fn move_of(
-    job: JobGuid,
-    moved: &Checkpoint,
-) -> Result<(&'static Update<'static>, Vec<(&'static str, AttributeValue)>), PortError> {
+/// An update of a row, with its values.
+type Move = (&'static Update<'static>, Vec<(&'static str, AttributeValue)>);
+
+/// The update of the row of a checkpoint.
+pub(super) fn move_of(job: JobGuid, moved: &Checkpoint) -> Result<Move, PortError> {
     let update = if moved.rev == 1 { &BEGIN } else { &MOVE };
     let checkpoint = serde_json::to_string(moved).map_err(|error| PortError::invalid(update.doing, error))?;
     let mut values =
