@@ -130,7 +130,7 @@ const FAULTS: [(Broken, &str); 25] = [
     (Broken::TallySentEarly, "the tally that it waits for is not half done"),
     (Broken::NextTallyForgotten, "was never sent, although"),
     (Broken::DedupeForgets, "does the same as"),
-    (Broken::HolderUnseen, ""),
+    (Broken::HolderUnseen, "two workers are at its items at once"),
     (Broken::ReportWithoutCondition, ""),
     (Broken::PermitWithoutCondition, "workers are at items at once, with"),
     (Broken::NoGrace, "is closed while a run from before the stop is at work on it"),

@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 use rowmill_core::in_memory::InMemoryJobStore;
-use rowmill_core::model::checkpoint::Checkpoint;
+use rowmill_core::model::checkpoint::{Checkpoint, InFlight};
 use rowmill_core::model::cost::Usage;
 use rowmill_core::model::ids::JobGuid;
 use rowmill_core::model::job::states::Phase;
@@ -73,12 +73,16 @@ pub enum Broken {
     ReportWithoutCondition,
 }
 
-/// The checkpoint as this function reads it. `leases` if a worker asks for a task.
-pub(super) fn checkpoint(broken: Broken, leases: bool, checkpoint: Option<Checkpoint>) -> Option<Checkpoint> {
-    match broken {
-        Broken::HolderUnseen if leases => checkpoint.map(|checkpoint| Checkpoint { in_flight: None, ..checkpoint }),
-        _ => checkpoint,
-    }
+/// The checkpoint as this function reads it at this time. `leases` if a worker asks for a task.
+pub(super) fn checkpoint(
+    broken: Broken,
+    leases: bool,
+    now: Timestamp,
+    checkpoint: Option<Checkpoint>,
+) -> Option<Checkpoint> {
+    let is_hidden = |note: &InFlight| broken == Broken::HolderUnseen && leases && note.until > now;
+    checkpoint
+        .map(|checkpoint| Checkpoint { in_flight: checkpoint.in_flight.filter(|note| !is_hidden(note)), ..checkpoint })
 }
 
 /// Moves a checkpoint as this store does.

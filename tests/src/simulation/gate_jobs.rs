@@ -260,7 +260,8 @@ gates!(Checkpoints for GatedJobs {
         async fn checkpoint(&self, job: JobGuid, chunk: ChunkAddress) -> Result<Option<Checkpoint>, PortError> {
             let effect = async {
                 let checkpoint = self.store.checkpoint(job, chunk).await?;
-                Ok(super::broken::checkpoint(self.broken, self.invariants.leases(self.hub.current(), job), checkpoint))
+                let leases = self.invariants.leases(self.hub.current(), job);
+                Ok(super::broken::checkpoint(self.broken, leases, self.hub.now(), checkpoint))
             };
             let what = || format!("{}, {}", job_name(job), chunk_name(chunk));
             self.hub.through(CallKind::Read, "checkpoint", what, effect).await

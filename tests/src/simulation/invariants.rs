@@ -65,6 +65,8 @@ pub(super) struct Known {
     isolated: BTreeMap<u64, (JobGuid, ChunkAddress, bool)>,
     /// The workers, by task.
     pub(super) workers: BTreeMap<u64, WorkerAtTask>,
+    /// The workers that ask for a task, by task.
+    pub(super) asking: BTreeSet<u64>,
     /// The job types of the invocations that run a chunk of a type with lanes; none of a zombie.
     pub(super) on_lanes: BTreeMap<u64, Option<String>>,
 }

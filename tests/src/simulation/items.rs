@@ -105,7 +105,8 @@ impl Simulated {
                 self.suspend(CallKind::Poison, item).await;
                 self.hub.die(self.hub.current()).await
             }
-            Some(Kind::Slow(ms)) => Duration::from_millis(ms),
+            // Longer than a lease, so that beats count.
+            Some(Kind::Slow(ms)) => Duration::from_millis(ms) * 4,
             _ => Duration::ZERO,
         }
     }

@@ -113,7 +113,10 @@ impl Turn {
         let sent = called.as_ref().map_or_else(|| self.hub.now(), |(_, at)| *at);
         let lent = match called {
             Some((lent, _)) => Ok(Some(lent)),
-            None => self.call("lease", self.work.lend(WORKED, "worker")).await,
+            None => {
+                self.invariants.asks(self.hub.current());
+                self.call("lease", self.work.lend(WORKED, "worker")).await
+            }
         };
         let lent = match lent {
             Ok(Some(lent)) => lent,
@@ -288,6 +291,7 @@ impl Invariants {
     pub fn lent(&self, task: u64, job: JobGuid, chunk: ChunkAddress) {
         self.reach("task lent");
         self.delivered(task, job, chunk.attempt, true);
+        self.known().asking.remove(&task);
         self.known().workers.insert(task, WorkerAtTask { job, chunk, at_item: None });
     }
 
@@ -336,12 +340,14 @@ impl Invariants {
         }
     }
 
+    /// A worker asks for a task.
+    pub fn asks(&self, task: u64) {
+        self.known().asking.insert(task);
+    }
+
     /// True if a worker that has no task yet looks at one of this job.
     pub(super) fn leases(&self, task: u64, job: JobGuid) -> bool {
-        let known = self.known();
-        let is_run = known.deliveries.contains_key(&(task, job));
-        drop(known);
-        !is_run && self.is_worked(job)
+        self.known().asking.contains(&task) && self.is_worked(job)
     }
 
     /// True if workers process the items of this job.
