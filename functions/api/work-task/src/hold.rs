@@ -5,7 +5,6 @@ use rowmill_core::model::ids::RunId;
 use rowmill_core::model::job::Job;
 use rowmill_core::model::task::{Task, TaskId, TaskTerms};
 use rowmill_core::ports::{CheckpointMoved, PortError};
-use rowmill_core::progress::tasks::call_again;
 use rowmill_core::progress::update::update_job;
 
 use crate::error::TaskError;
@@ -116,7 +115,7 @@ impl TaskWork {
             row => row?,
         };
         match row.called {
-            true => call_again(&*self.tasks, &*self.chunks, &row, self.clock.now()).await?,
+            true => self.looks().call_again(&row, self.clock.now()).await?,
             false => self.tasks.put_off(&row, self.clock.now(), None).await?,
         }
         Ok(())

@@ -27,7 +27,7 @@ use rowmill_core::ports::{
 };
 use rowmill_core::progress::commit::committer::ChunkCommitter;
 use rowmill_core::progress::permits::{self, PermitLooks};
-use rowmill_core::progress::tasks::{TaskLooks, call_again, give_back};
+use rowmill_core::progress::tasks::TaskLooks;
 use rowmill_core::progress::update::{stop_attempt, stop_for_input};
 use serde_json::{Map, Value};
 
@@ -169,7 +169,7 @@ impl TaskWork {
                 continue;
             }
             let next = due.swap_remove(self.below(due.len()));
-            call_again(&*self.tasks, &*self.chunks, &next, self.clock.now()).await?;
+            self.looks().call_again(&next, self.clock.now()).await?;
             break;
         }
         Ok(())
@@ -186,7 +186,7 @@ impl TaskWork {
         let (id, message) = (task.id(), &task.message);
         let checkpoint = self.checkpoint(id).await?;
         let job = self.job(id.job).await?;
-        if !self.is_free(task, job.as_ref(), &checkpoint).await? {
+        if !self.looks().is_free(task, job.as_ref(), &checkpoint, self.clock.now()).await? {
             return Ok(None);
         }
         let token = self.entropy.run_id();
@@ -202,9 +202,9 @@ impl TaskWork {
         let free = Checkpoint { in_flight: None, ..leased.clone() };
         let Some(job) = self.job(id.job).await? else { return Ok(None) };
         let is_committed = self.committer.committed(id.job, id.chunk).await?.is_some();
-        if is_committed || !self.is_free(task, Some(&job), &free).await? {
+        if is_committed || !self.looks().is_free(task, Some(&job), &free, self.clock.now()).await? {
             if is_committed {
-                self.give_back(task).await?;
+                self.looks().give_back(task).await?;
             }
             return Ok(None);
         }
@@ -253,13 +253,8 @@ impl TaskWork {
         Ok(Some(Lent { id, token, job_type: task.job_type.clone(), params: spec.params, items, terms: *terms }))
     }
 
-    async fn is_free(&self, task: &Task, job: Option<&Job>, checkpoint: &Checkpoint) -> Result<bool, PortError> {
-        let looks = TaskLooks { tasks: &*self.tasks, chunks: &*self.chunks };
-        looks.is_free(task, job, checkpoint, self.clock.now()).await
-    }
-
-    async fn give_back(&self, task: &Task) -> Result<(), PortError> {
-        give_back(&*self.tasks, &*self.chunks, task).await
+    pub(crate) fn looks(&self) -> TaskLooks<'_> {
+        TaskLooks { tasks: &*self.tasks, chunks: &*self.chunks }
     }
 
     /// The items of a chunk.
@@ -272,7 +267,7 @@ impl TaskWork {
         let Some(stop) = stop_for_input(&error, &task.message, self.clock.now()) else { return Err(error.into()) };
         tracing::error!(job.id = %job.job_guid, chunk.row = task.message.chunk.first_row, %error, "misread");
         stop_attempt(&*self.jobs, job, &stop).await?;
-        self.give_back(task).await?;
+        self.looks().give_back(task).await?;
         Ok(None)
     }
 

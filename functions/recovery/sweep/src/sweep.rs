@@ -20,7 +20,7 @@ use rowmill_core::progress::JobSteps;
 use rowmill_core::progress::breaker::{BreakerSteps, Looked, accounted};
 use rowmill_core::progress::commit::resend::ChunkResender;
 use rowmill_core::progress::counters::Counters;
-use rowmill_core::progress::tasks::{LOOK_AT_CALLED, TaskLooks, call_again, give_back};
+use rowmill_core::progress::tasks::{LOOK_AT_CALLED, TaskLooks};
 use rowmill_core::progress::update::{stop_overdue, take_lease, update_job};
 use rowmill_core::sending::priority_router::PriorityRouter;
 
@@ -339,6 +339,10 @@ impl Sweeper {
         Ok(self.later(job, now))
     }
 
+    fn looks(&self) -> TaskLooks<'_> {
+        TaskLooks { tasks: &*self.tasks, chunks: &*self.chunks }
+    }
+
     /// Has the services of a job called again that have died or have not got their tasks. Returns when to look again, if
     /// it has any: nobody else looks at them.
     async fn look_at_called(&self, job: &Job, swept: &mut Swept) -> Result<Option<Timestamp>, PortError> {
@@ -347,7 +351,6 @@ impl Sweeper {
         }
         let tasks = self.tasks.of_job(&job.job_type, &job.owner, job.job_guid, None, TASKS_OF_LOOK_MAX).await?;
         let now = self.clock.now();
-        let looks = TaskLooks { tasks: &*self.tasks, chunks: &*self.chunks };
         // No more of them could begin.
         let most = self.type_limits.of(&job.job_type).concurrency.map_or(usize::MAX, |most| most as usize);
         let mut calls = 0;
@@ -358,8 +361,8 @@ impl Sweeper {
             let TaskId { job: job_guid, chunk } = task.id();
             let checkpoint = self.jobs.checkpoint(job_guid, chunk).await?;
             let checkpoint = checkpoint.unwrap_or_else(|| Checkpoint::blank(chunk, now));
-            if looks.is_free(task, Some(job), &checkpoint, now).await? {
-                call_again(&*self.tasks, &*self.chunks, task, now).await?;
+            if self.looks().is_free(task, Some(job), &checkpoint, now).await? {
+                self.looks().call_again(task, now).await?;
                 calls += 1;
                 swept.messages += 1;
             }
@@ -378,7 +381,7 @@ impl Sweeper {
             match checkpoint.and_then(|checkpoint| checkpoint.held_until()).filter(|until| *until > now) {
                 Some(until) => next = next.max(until),
                 None => {
-                    give_back(&*self.tasks, &*self.chunks, task).await?;
+                    self.looks().give_back(task).await?;
                     swept.messages += 1;
                 }
             }

@@ -22,11 +22,11 @@ pub const LOOK_AT_CALLED: Duration = Duration::from_secs(45);
 /// Time after which the message of a task that a service is called with again may be lost.
 const CALL_AGAIN: Duration = Duration::from_secs(300);
 
-/// The queues and rows that a look at a task writes.
+/// Looks at tasks that are due: the rows and the queue that a look writes.
 #[derive(Clone, Copy)]
 pub struct TaskLooks<'a> {
     pub tasks: &'a dyn Tasks,
-    /// The items queue, for a task that no worker may process any more.
+    /// The items queue, for a task that no worker may process any more, or whose service is called again.
     pub chunks: &'a dyn Queue<ChunkMessage>,
 }
 
@@ -42,23 +42,25 @@ impl TaskLooks<'_> {
         match TaskLook::at(&task.message, job, checkpoint, now) {
             TaskLook::Free => return Ok(true),
             TaskLook::Held(until) => self.tasks.put_off(task, until, None).await?,
-            TaskLook::GiveBack => give_back(self.tasks, self.chunks, task).await?,
+            TaskLook::GiveBack => self.give_back(task).await?,
             TaskLook::Past => self.tasks.remove(task).await?,
         }
         Ok(false)
     }
-}
 
-/// Has the service of a task called again, which has not got it, or has died. The row stays: should the message be lost,
-/// the next look sends it again.
-pub async fn call_again(
-    tasks: &dyn Tasks,
-    chunks: &dyn Queue<ChunkMessage>,
-    task: &Task,
-    now: Timestamp,
-) -> Result<(), PortError> {
-    chunks.send(std::slice::from_ref(&task.message)).await?;
-    tasks.put_off(task, now + CALL_AGAIN, None).await
+    /// Sends the message of a task to the items queue, and then removes the task: `process-items` decides what becomes of
+    /// the chunk.
+    pub async fn give_back(self, task: &Task) -> Result<(), PortError> {
+        self.chunks.send(std::slice::from_ref(&task.message)).await?;
+        self.tasks.remove(task).await
+    }
+
+    /// Has the service of a task called again, which has not got it, or has died. The row stays: should the message be
+    /// lost, the next look sends it again.
+    pub async fn call_again(self, task: &Task, now: Timestamp) -> Result<(), PortError> {
+        self.chunks.send(std::slice::from_ref(&task.message)).await?;
+        self.tasks.put_off(task, now + CALL_AGAIN, None).await
+    }
 }
 
 /// Removes the task of a chunk that needs none any more. If its row is gone, a look has given the chunk back.
@@ -67,17 +69,6 @@ pub async fn remove(tasks: &dyn Tasks, job: &Job, id: TaskId) -> Result<(), Port
         Some(task) => tasks.remove(&task).await,
         None => Ok(()),
     }
-}
-
-/// Sends the message of a task to the items queue, and then removes the task: `process-items` decides what becomes of
-/// the chunk.
-pub async fn give_back(
-    tasks: &dyn Tasks,
-    chunks: &dyn Queue<ChunkMessage>,
-    given_back: &Task,
-) -> Result<(), PortError> {
-    chunks.send(std::slice::from_ref(&given_back.message)).await?;
-    tasks.remove(given_back).await
 }
 
 /// Reads the checkpoint of each of these tasks.
