@@ -249,7 +249,7 @@ impl TaskWork {
             self.move_to(id, &less).await?;
             items.truncate(fitting);
         }
-        let items = items.into_iter().filter_map(|item| item_of(id.job, item)).collect();
+        let items = items.into_iter().filter_map(|item| item.well_formed(id.job)).collect();
         Ok(Some(Lent { id, token, job_type: task.job_type.clone(), params: spec.params, items, terms: *terms }))
     }
 
@@ -294,8 +294,4 @@ fn leased_of(items: Vec<InputItem>, leased: &Checkpoint) -> Vec<InputItem> {
 
 fn has_records(items: &[InputItem]) -> bool {
     items.iter().any(|item| item.record.is_ok())
-}
-
-fn item_of(job_guid: JobGuid, item: InputItem) -> Option<Item> {
-    Some(Item { job_guid, row: item.row, record: item.record.ok()? })
 }

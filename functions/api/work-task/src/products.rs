@@ -12,7 +12,7 @@ use rowmill_core::model::ids::RunId;
 use rowmill_core::model::product::{OCTET_STREAM, PRODUCT_MAX_BYTES, PRODUCTS_FIELD, PRODUCTS_MAX, ProductId};
 use rowmill_core::model::task::TaskId;
 use rowmill_core::ports::processor::Item;
-use rowmill_core::ports::{PortError, expiry};
+use rowmill_core::ports::{PortError, expiry, found};
 use serde_json::value::{RawValue, to_raw_value};
 
 use crate::error::TaskError;
@@ -96,10 +96,7 @@ impl TaskWork {
         let product = row.and_then(|row| ProductId::new(row, token, name).ok());
         let missing = || bad("outputs", format!("names a product that is not stored: `{name}` of `{item}`"));
         let product = product.ok_or_else(missing)?;
-        let stored = match self.objects.head(&product.key(id.job)).await {
-            Err(PortError::NotFound) => return Err(missing()),
-            stored => stored?,
-        };
+        let stored = found(self.objects.head(&product.key(id.job)).await)?.ok_or_else(missing)?;
         Ok(ProductLine {
             name: name.to_owned(),
             content_type: stored.content_type,

@@ -39,7 +39,7 @@ pub struct TaskTypes(BTreeMap<String, TaskTerms>);
 impl TaskTypes {
     pub fn of(job_types: &JobTypes) -> Self {
         let names = job_types.names().into_iter();
-        let terms = names.filter_map(|name| Some((name.to_owned(), job_types.get(name)?.tasks()?)));
+        let terms = names.filter_map(|name| Some((name.to_owned(), job_types.terms(name)?)));
         Self(terms.collect())
     }
 

@@ -85,11 +85,7 @@ impl ChunkProcessor {
         batch: &[InputItem],
         terms: &TaskTerms,
     ) -> HandedOver {
-        let item = |item: &InputItem| {
-            let record = item.record.clone().ok()?;
-            Some(Item { job_guid: run.job_guid, row: item.row, record })
-        };
-        let items: Vec<Item> = batch.iter().filter_map(item).collect();
+        let items: Vec<Item> = batch.iter().filter_map(|item| item.clone().well_formed(run.job_guid)).collect();
         let call = run.prepared.processor.hand_over(&items, TargetTask::of(id_of(delivery), delivery.run, terms));
         let in_time = run.before(run.time_limit + run.limits.margin / 2, call).await;
         in_time.unwrap_or_else(|| HandedOver::Unknown(ItemError::transient("timeout", "the call took too long")))
@@ -171,8 +167,7 @@ impl ChunkProcessor {
         // It comes back with what its holders have done of it.
         let message = ChunkMessage { delivery_mode: DeliveryMode::Recovered, ..delivery.message.clone() };
         let job = delivery.watch.job(message.job_guid).await?;
-        let terms = self.runs.prepared.job_types.get(&job.job_type).and_then(|job_type| job_type.tasks());
-        let called = terms.is_some_and(|terms| terms.called);
+        let called = self.runs.prepared.job_types.terms(&job.job_type).is_some_and(|terms| terms.called);
         let task = Task { job_type: job.job_type.clone(), message, due_at, called, holder: None };
         self.ports.tasks.offer(&task, self.ports.clock.now()).await
     }

@@ -117,7 +117,7 @@ impl ChunkProcessor {
 
     /// The terms of the tasks of this job, if its chunks are tasks. A dry run has no effects, so it has none.
     async fn tasks(&self, job: &Job) -> Result<Option<TaskTerms>, PortError> {
-        match self.runs.prepared.job_types.get(&job.job_type).and_then(|job_type| job_type.tasks()) {
+        match self.runs.prepared.job_types.terms(&job.job_type) {
             Some(terms) => {
                 let is_dry_run = self.runs.prepared.get(job.job_guid).await?.spec.is_dry_run();
                 Ok(Some(terms).filter(|_| !is_dry_run))

@@ -1,5 +1,5 @@
-//! Counts the tasks of workers and of services that answer later, for metrics and alarms: nobody else sees a task that no worker asks
-//! for.
+//! Counts the tasks of workers and of services that answer later, for metrics and alarms: nobody else sees a task that
+//! no worker asks for.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;

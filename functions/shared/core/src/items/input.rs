@@ -7,11 +7,13 @@ use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
+use crate::model::ids::JobGuid;
 use crate::model::keys;
 use crate::model::messages::ChunkMessage;
 use crate::model::packing::Packing;
 use crate::model::run_output::{FailedItem, to_base64};
 use crate::model::spec::{Source, Spec};
+use crate::ports::processor::Item;
 use crate::ports::{Objects, PortError};
 use crate::text::bad_record::ROW_TOO_LONG;
 use crate::text::{BadRecord, CharsetHint, Chunk, ChunkMode, Record, read_items};
@@ -50,6 +52,11 @@ impl InputItem {
     fn new(row: u64, offset: u64, raw: Bytes, read: Result<Record, BadRecord>) -> Self {
         let record = read.map_err(|bad| failed_item(row, offset, Some(&raw), bad.code.into(), bad.message, bad.column));
         Self { row, offset, raw: Some(raw), record, before: None }
+    }
+
+    /// The item as a processor gets it; none if it is malformed.
+    pub fn well_formed(self, job_guid: JobGuid) -> Option<Item> {
+        Some(Item { job_guid, row: self.row, record: self.record.ok()? })
     }
 
     pub fn failed(&self, code: impl Into<String>, message: impl Into<String>, column: Option<String>) -> FailedItem {

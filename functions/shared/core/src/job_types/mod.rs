@@ -32,6 +32,7 @@ pub use target_type::TargetType;
 pub use transform::Transform;
 pub use validate::Validate;
 
+use crate::model::task::TaskTerms;
 use crate::ports::RecordStore;
 use crate::ports::processor::{InputKind, JobType};
 
@@ -59,6 +60,11 @@ impl JobTypes {
 
     pub fn get(&self, name: &str) -> Option<&Arc<dyn JobType>> {
         self.0.get(name)
+    }
+
+    /// The terms of the tasks of a type, if its chunks are tasks.
+    pub fn terms(&self, name: &str) -> Option<TaskTerms> {
+        self.get(name)?.tasks()
     }
 
     /// The names of all types, sorted.
