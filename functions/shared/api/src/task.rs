@@ -7,6 +7,8 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
+use crate::whole;
+
 /// The most job types of a lease.
 const JOB_TYPES_MAX: usize = 16;
 
@@ -168,6 +170,7 @@ pub struct ProductRequest {
     #[schema(max_length = 255)]
     pub content_type: Option<String>,
     /// Its length in bytes, at most 1 GiB.
+    #[serde(deserialize_with = "whole::required")]
     #[schema(maximum = 1_073_741_824)]
     pub bytes: u64,
 }
@@ -239,6 +242,16 @@ mod tests {
         for worker in ["", " ", "a\nb", "\u{1b}[2J", "\0", &"a".repeat(129), &padded] {
             assert!(!is_valid(worker), "{:.20}", worker);
         }
+    }
+
+    #[test]
+    fn the_length_of_a_product_is_a_whole_number_however_it_is_written() {
+        let read = |bytes: &str| {
+            let text = format!(r#"{{"token":"t","itemIdentifier":"j/1","name":"n","bytes":{bytes}}}"#);
+            serde_json::from_str::<ProductRequest>(&text).ok().map(|request| request.bytes)
+        };
+        assert_eq!((read("4654759"), read("4654759.0")), (Some(4_654_759), Some(4_654_759)));
+        assert_eq!((read("-1"), read("1.5")), (None, None));
     }
 
     #[test]
