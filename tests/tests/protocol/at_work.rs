@@ -7,8 +7,9 @@ use acceptance::world::World;
 use rowmill_api::at_work::{TaskAtWork, WorkerView};
 use rowmill_core::model::at_work::TaskState;
 use rowmill_core::model::ids::JobGuid;
+use rowmill_core::model::job::states::Status;
 use rowmill_core::model::why::ReasonCode;
-use rowmill_core::ports::{Clock, Tasks};
+use rowmill_core::ports::{Clock, JobFilter, Tasks};
 use serde_json::json;
 use sweep::census::{TaskCensus, TaskCounts};
 use work_task::hold::Order;
@@ -209,4 +210,45 @@ async fn the_census_counts_what_workers_could_have_what_they_hold_and_what_they_
     assert_eq!(count().await, counts(4, 0, 1));
     world.pause(job).await;
     assert_eq!(count().await, TaskCounts::default(), "no worker may have them");
+}
+
+#[tokio::test]
+async fn what_a_worker_has_done_moves_the_percent_of_its_job_and_enters_no_sum() {
+    let (world, job) = offered(files::plain_csv(4), json!({})).await;
+    let lent = begun(&world).await;
+    let done = &names(&lent)[..3];
+    let report = answer(done, &[]);
+    world.task_work.report(lent.id, lent.token, Some(done), &report).await.unwrap();
+    let shown = world.show(job).await;
+    assert_eq!((shown.items_at_work, shown.percent), (None, 0), "most chunks end within a minute");
+    world.clock.advance(Duration::from_secs(60));
+    let shown = world.show(job).await;
+    assert_eq!((shown.items_at_work, shown.percent), (Some(3), 75));
+    assert_eq!((shown.item_progress, shown.items_succeeded, shown.chunks_in_flight), (0, 0, 1));
+    let filter = JobFilter { limit: 1, ..JobFilter::default() };
+    let listed = world.status.list(&world.job(job).await.owner, &filter).await.unwrap();
+    assert_eq!(listed.jobs[0].items_at_work, None, "a list would read too much");
+    work(&world).await;
+    let shown = world.show(job).await;
+    assert_eq!((shown.status, shown.items_at_work, shown.items_succeeded), (Status::Completed, None, 4));
+}
+
+#[tokio::test]
+async fn items_of_unfinished_chunks_count_in_the_percent_of_a_redrive() {
+    let (world, job) = offered(files::plain_csv(10), json!({})).await;
+    while let Some(lent) = world.task_work.lend(RENDER, "w1").await.unwrap() {
+        world.task_work.beat(lent.id, lent.token).await.unwrap();
+        let report = answer(&[], &names(&lent));
+        world.task_work.report(lent.id, lent.token, None, &report).await.unwrap();
+    }
+    world.run().await;
+    assert_eq!(world.show(job).await.items_failed, 10);
+    world.redrive(job, None).await.unwrap();
+    world.run().await;
+    let lent = begun(&world).await;
+    let done = &names(&lent)[..1];
+    world.task_work.report(lent.id, lent.token, Some(done), &answer(done, &[])).await.unwrap();
+    world.clock.advance(Duration::from_secs(60));
+    let shown = world.show(job).await;
+    assert_eq!((shown.items_at_work, shown.percent, shown.item_progress), (Some(1), 10, 10));
 }

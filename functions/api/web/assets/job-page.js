@@ -146,10 +146,11 @@ class JobPage extends HTMLElement {
     this.#badge.update(job);
     setText(this.#message, job.message);
     this.#bar.update(job);
+    const atWork = job.itemsAtWork ? ` (${count(job.itemsAtWork)} items done)` : "";
     const figures = {
       Items: `${count(job.itemProgress)} of ${count(job.itemCount)}${job.itemCountFinal ? "" : "+"}`,
       Succeeded: count(job.itemsSucceeded), Failed: count(job.itemsFailed), Skipped: count(job.itemsSkipped),
-      "Chunks in flight": job.status === "paused" ? "–" : count(job.chunksInFlight), Attempt: count(job.attempt),
+      "Chunks in flight": job.status === "paused" ? "–" : `${count(job.chunksInFlight)}${atWork}`, Attempt: count(job.attempt),
     };
     for (const [name, text] of Object.entries(figures)) setText(/** @type {Element} */ (this.#figures.get(name)), text);
     const waitsForSlot = job.stage === "waiting_for_slot";

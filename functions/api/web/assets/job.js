@@ -23,6 +23,7 @@ import { count } from "./format.js";
  * @property {number} itemsFailed
  * @property {number} itemsSkipped
  * @property {number} chunksInFlight
+ * @property {number | null} [itemsAtWork]
  * @property {{usd: number, priceRegion: string} | null} [cost]
  * @property {number} attempt
  * @property {string} createdAt

@@ -110,6 +110,11 @@ pub struct JobView {
     pub items_failed: u64,
     /// How many items were not processed because the job was stopped.
     pub items_skipped: u64,
+    /// How many items are done in chunks that are not finished. They move `percent`, and are in no other figure yet. Null
+    /// if they are not known: in lists, in the first minute, and of more than 100 chunks.
+    #[serde(default)]
+    #[schema(required)]
+    pub items_at_work: Option<u64>,
     /// How many chunks are dispatched and not committed yet. 0 before a splitter takes the job, and after its end.
     #[serde(default)]
     #[schema(required)]

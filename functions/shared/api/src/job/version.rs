@@ -37,7 +37,7 @@ mod tests {
 
     fn counters(items: u64, succeeded: u64) -> Counters {
         let counts = Counts { succeeded, ..Counts::default() };
-        Counters { totals: Totals { items, counts, ..Totals::default() }, open: Vec::new() }
+        Counters { totals: Totals { items, counts, ..Totals::default() }, open: Vec::new(), at_work: None }
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! The view of a job: its row combined with its counters.
 
+use jiff::Timestamp;
 use rowmill_core::model::cost::Usage;
 use rowmill_core::model::job::states::{JobOutcome, Phase, Status};
 use rowmill_core::model::job::{Job, Stop};
@@ -14,9 +15,14 @@ use crate::cost::JobCost;
 impl JobView {
     /// The current view of a job. Reads the counters if the row does not have them.
     pub async fn read(jobs: &dyn JobStore, job: &Job) -> Result<Self, PortError> {
-        let counters = match job.status() {
-            Status::Waiting | Status::Completed => None,
-            _ => Some(Counters::read(jobs, job).await?),
+        Ok(Self::of(job, counters(jobs, job).await?.as_ref()))
+    }
+
+    /// As [`read`](Self::read), with the items that are done in unfinished chunks.
+    pub async fn read_closely(jobs: &dyn JobStore, job: &Job, now: Timestamp) -> Result<Self, PortError> {
+        let counters = match counters(jobs, job).await? {
+            Some(counters) if !job.is_ended() => Some(counters.with_at_work(jobs, job, now).await?),
+            counters => counters,
         };
         Ok(Self::of(job, counters.as_ref()))
     }
@@ -53,6 +59,7 @@ impl JobView {
             items_succeeded: counts.succeeded,
             items_failed: counts.failed,
             items_skipped: counts.skipped,
+            items_at_work: counters.and_then(|counters| counters.at_work),
             chunks_in_flight: chunks_in_flight(job, counters),
             cost: cost(job, counters),
             attempt: job.attempt,
@@ -86,6 +93,14 @@ impl From<&Warning> for JobWarning {
     fn from(warning: &Warning) -> Self {
         let Warning { code, message } = warning.clone();
         Self { code, message }
+    }
+}
+
+/// The counters of a job, unless its row has them.
+async fn counters(jobs: &dyn JobStore, job: &Job) -> Result<Option<Counters>, PortError> {
+    match job.status() {
+        Status::Waiting | Status::Completed => Ok(None),
+        _ => Counters::read(jobs, job).await.map(Some),
     }
 }
 
@@ -189,6 +204,7 @@ mod tests {
         let counters = Counters {
             totals: Totals { usage: sends(20), ..Totals::default() },
             open: vec![Tally { usage: sends(300), ..open }],
+            at_work: None,
         };
         let cost = |status, usage| {
             let job = Job { usage, ..fixtures::job_in(status) };

@@ -136,6 +136,7 @@ pub fn job() -> JobView {
         items_succeeded: 11_230,
         items_failed: 1,
         items_skipped: 0,
+        items_at_work: None,
         chunks_in_flight: 0,
         cost: Some(cost()),
         attempt: 1,

@@ -2,17 +2,29 @@
 
 use std::collections::BTreeSet;
 use std::ops::Range;
+use std::time::Duration;
 
+use futures::stream::{self, StreamExt, TryStreamExt};
 use jiff::Timestamp;
 
 use crate::model::cost::Usage;
 use crate::model::job::Job;
-use crate::model::tally::{Counts, Tally, Totals};
+use crate::model::tally::{ChunkAddress, Counts, Tally, Totals};
 use crate::ports::{JobStore, PortError};
 
 /// Two open tallies with fewer closed ones than this between them share one request: to read the closed ones too costs
 /// less than a second request.
 const RANGE_GAP: u32 = 16;
+
+/// The percent of an attempt counts items of unfinished chunks once its first chunk began so long ago. A chunk that one
+/// run processes is committed before.
+const UNFINISHED_AFTER: Duration = Duration::from_secs(60);
+
+/// The most chunks whose checkpoints are read for that. Of more, each is less than one percent.
+const UNFINISHED_MAX: usize = 100;
+
+/// Number of checkpoints that are read at once.
+const READS_AT_ONCE: usize = 16;
 
 /// The counters of a running attempt. They are exact because the totals are read before the tallies: a tally that is
 /// folded between the two reads counts once, as a tally.
@@ -21,6 +33,9 @@ pub struct Counters {
     pub totals: Totals,
     /// The tallies that the totals do not include.
     pub open: Vec<Tally>,
+    /// Items that are done in chunks that are not committed. They are in no sum. `None` if they are not
+    /// [read](Self::with_at_work).
+    pub at_work: Option<u64>,
 }
 
 impl Counters {
@@ -37,7 +52,23 @@ impl Counters {
             open.extend(jobs.tallies(job.job_guid, job.attempt, numbers).await?);
         }
         open.retain(|tally| !totals.closed.contains(&tally.number));
-        Ok(Self { totals, open })
+        Ok(Self { totals, open, at_work: None })
+    }
+
+    /// Reads what the unfinished chunks have done, if they are few, and the job is slow.
+    ///
+    /// Within an attempt it is read from some time on, because its chunks only get fewer.
+    pub async fn with_at_work(self, jobs: &dyn JobStore, job: &Job, now: Timestamp) -> Result<Self, PortError> {
+        let is_slow = job.first_chunk_at.is_some_and(|at| now >= at + UNFINISHED_AFTER);
+        let open: Vec<u64> = self.open.iter().flat_map(Tally::uncommitted).take(UNFINISHED_MAX + 1).collect();
+        if !job.split.done || !is_slow || open.len() > UNFINISHED_MAX {
+            return Ok(self);
+        }
+        let chunks = open.into_iter().map(|number| ChunkAddress::of_number(job.attempt, number));
+        let reads: Vec<_> = chunks.map(|chunk| jobs.checkpoint(job.job_guid, chunk)).collect();
+        let found: Vec<_> = stream::iter(reads).buffered(READS_AT_ONCE).try_collect().await?;
+        let at_work = found.into_iter().flatten().map(|checkpoint| u64::from(checkpoint.done)).sum();
+        Ok(Self { at_work: Some(at_work), ..self })
     }
 
     /// Items accounted for, by how they ended.
@@ -50,10 +81,16 @@ impl Counters {
         self.open.iter().fold(self.totals.items, |sum, tally| sum + tally.items)
     }
 
-    /// The progress of the attempt in whole percent.
+    /// The progress of the attempt in whole percent: of its work, or, if that is more, of its items, with those of
+    /// unfinished chunks.
     pub fn percent(&self, job: &Job) -> u8 {
         let (committed, whole) = self.work(job);
-        percent(committed, whole)
+        let of_items = self.at_work.map_or(0, |at_work| {
+            let all = job.redrive.as_ref().map_or(job.items_dispatched(), |redrive| redrive.before.failed);
+            let Counts { succeeded, failed, .. } = self.counts();
+            percent(succeeded + failed + at_work, all)
+        });
+        percent(committed, whole).max(of_items)
     }
 
     /// The work of the attempt that is committed, and all of it: in bytes of the file in the first attempt, in items in
@@ -158,7 +195,7 @@ mod tests {
 
     #[test]
     fn chunks_are_in_flight_until_they_are_committed() {
-        let counters = |open| Counters { totals: Totals::default(), open };
+        let counters = |open| Counters { totals: Totals::default(), open, at_work: None };
         let in_flight =
             |counters: &Counters, max_concurrency| counters.in_flight(&Job { max_concurrency, ..fixtures::job() });
         assert_eq!(in_flight(&counters(Vec::new()), None), 0);
@@ -178,7 +215,7 @@ mod tests {
 
     #[test]
     fn a_tally_that_waits_for_another_one_is_not_in_flight() {
-        let counters = |open| Counters { totals: Totals::default(), open };
+        let counters = |open| Counters { totals: Totals::default(), open, at_work: None };
         let in_flight =
             |counters: &Counters, ahead| counters.in_flight(&Job { tallies_ahead: Some(ahead), ..fixtures::job() });
         let open = counters(vec![tally(3, 64, &[0]), tally(4, 64, &[]), tally(5, 64, &[]), tally(6, 7, &[])]);

@@ -57,7 +57,7 @@ fn untaken() -> Job {
 }
 
 fn counters(tallies: Vec<Tally>) -> Counters {
-    Counters { totals: Totals::default(), open: tallies }
+    Counters { totals: Totals::default(), open: tallies, at_work: None }
 }
 
 fn half_done() -> Counters {
