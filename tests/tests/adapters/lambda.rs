@@ -42,7 +42,7 @@ async fn call(reply: Reply, timeout: Duration) -> (Result<Vec<u8>, TargetError>,
     let item = Item { job_guid, row: 7, record: Record::Json(json!({ "a": 1 })) };
     let params = Map::new();
     let items = vec![TargetItem::from(&item)];
-    let request = TargetRequest { job_guid, job_type: "geocode", params: &params, items, task: None };
+    let request = TargetRequest::of(job_guid, "geocode", &params, items);
     let end = LambdaTarget::new(client, FUNCTION, timeout).call(&request).await;
     let invocations = invocations.lock().unwrap().clone();
     (end, invocations)

@@ -28,7 +28,7 @@ const TERMS: TaskTerms = TaskTerms { beat: Duration::from_secs(60), items: 1, ca
 
 /// A world with a job of `rows` tasks, of which two may be held at once.
 async fn world(rows: u64, service: Option<Arc<Service>>) -> (World, JobGuid) {
-    let calls = TargetCalls { batch_items: 1, concurrency: 1, outputs: false };
+    let calls = TargetCalls { batch_items: 1, concurrency: 1, outputs: false, cancel: false };
     let terms = TaskTerms { called: service.is_some(), ..TERMS };
     let target = service.map(|service| service as Arc<dyn Target>);
     let render = Arc::new(TargetType::new(RENDER, calls, target).with_tasks(terms)) as Arc<dyn JobType>;

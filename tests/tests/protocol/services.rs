@@ -113,7 +113,7 @@ impl Call {
 
 fn world() -> (World, Arc<Service>) {
     let service = Arc::new(Service::default());
-    let calls = TargetCalls { batch_items: 4, concurrency: 1, outputs: false };
+    let calls = TargetCalls { batch_items: 4, concurrency: 1, outputs: false, cancel: false };
     let press = TargetType::new(PRESS, calls, Some(service.clone())).with_tasks(TERMS);
     (World::with_job_type(chunks_of(500), |_| Some(Arc::new(press) as Arc<dyn JobType>)), service)
 }
@@ -323,7 +323,7 @@ async fn a_pause_and_a_cancel_reach_a_service() {
 async fn an_item_that_is_too_large_for_a_task_fails_alone() {
     let row = |length: usize| format!("{{\"text\": \"{}\"}}\n", "\\u0001".repeat(length));
     let service = Arc::new(Service::default());
-    let calls = TargetCalls { batch_items: 4, concurrency: 1, outputs: false };
+    let calls = TargetCalls { batch_items: 4, concurrency: 1, outputs: false, cancel: false };
     let press = TargetType::new(PRESS, calls, Some(service.clone())).with_tasks(TERMS);
     let limits = chunks_of(500).but(|limits| {
         limits.create.chunks.max_bytes = 8 << 20;

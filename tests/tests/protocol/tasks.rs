@@ -29,7 +29,7 @@ pub(crate) const TERMS: TaskTerms =
 pub(crate) const RENDER: &str = "render";
 
 pub(crate) fn world() -> World {
-    let calls = TargetCalls { batch_items: 1, concurrency: 1, outputs: true };
+    let calls = TargetCalls { batch_items: 1, concurrency: 1, outputs: true, cancel: false };
     let render = TargetType::new(RENDER, calls, None).with_tasks(TERMS);
     World::with_job_type(chunks_of(500), |_| Some(Arc::new(render) as Arc<dyn JobType>))
 }
@@ -268,7 +268,7 @@ async fn records_that_fit_into_no_answer_are_lent_in_parts_or_fail() {
             limits.uploads.direct_max_bytes = 100 << 20;
         }),
         |_| {
-            let calls = TargetCalls { batch_items: 1, concurrency: 1, outputs: true };
+            let calls = TargetCalls { batch_items: 1, concurrency: 1, outputs: true, cancel: false };
             Some(Arc::new(TargetType::new(RENDER, calls, None).with_tasks(TERMS)) as Arc<dyn JobType>)
         },
     );

@@ -18,7 +18,7 @@ use rowmill_core::ports::processor::{CostClass, ItemError, ItemOutcome};
 
 use crate::end::{Conclusion, RunError};
 use crate::open_chunk::OpenChunk;
-use crate::run::{ChunkRun, RunLimits, batch_len};
+use crate::run::{ChunkRun, InTime, RunLimits, batch_len};
 
 /// Runs the items of an isolated chunk that are not done.
 pub(crate) async fn run(chunk: &mut OpenChunk<'_>, run: &ChunkRun<'_>) -> Result<Conclusion, RunError> {
@@ -49,30 +49,31 @@ pub(crate) async fn run(chunk: &mut OpenChunk<'_>, run: &ChunkRun<'_>) -> Result
         let narrow = Suspects::after(chunk.progress.done, items);
         let beyond = chunk.suspects().and_then(|suspects| suspects.beyond);
         let call = if batch.len() == 1 { BatchCall::Alone } else { BatchCall::Together };
-        match run.before(patience, run.process(&mut batch, call)).await {
-            Some(Ok(results)) => {
+        match run.in_time(patience, &mut batch, call).await {
+            InTime::Stopped(end) => return Ok(end),
+            InTime::Done(Ok(results)) => {
                 for (item, result) in batch.iter().zip(results) {
                     chunk.add(item, result, run.limits.output_max_bytes);
                 }
             }
             // They had only the time that others left: the next run gives them all of its time.
-            None if chunk.has_progress() => return Ok(Conclusion::HandOver),
+            InTime::Late if chunk.has_progress() => return Ok(Conclusion::HandOver),
             // Those beyond them may be as slow.
-            None if items > 1 => {
+            InTime::Late if items > 1 => {
                 chunk.suspects = Some(Suspects { beyond: Some(beyond.unwrap_or(narrow.part)), ..narrow });
                 return Ok(Conclusion::HandOver);
             }
             // Keep the note: an item that hangs is as bad as one that kills the process.
-            None => return Err(RunError::TryAgain("an isolated item took too long".into())),
+            InTime::Late => return Err(RunError::TryAgain("an isolated item took too long".into())),
             // One of them may be the cause, and must not take the others with it.
-            Some(Err(RunError::TryAgain(_) | RunError::StillFailing { .. })) if items > 1 => {
+            InTime::Done(Err(RunError::TryAgain(_) | RunError::StillFailing { .. })) if items > 1 => {
                 chunk.suspects = Some(Suspects { part: 1, beyond, ..narrow });
             }
-            Some(Err(RunError::TryAgain(_) | RunError::StillFailing { .. })) if chunk.has_progress() => {
+            InTime::Done(Err(RunError::TryAgain(_) | RunError::StillFailing { .. })) if chunk.has_progress() => {
                 return Ok(Conclusion::HandOver);
             }
-            Some(Err(error @ RunError::TryAgain(_))) => return chunk.note(None).await?.ok_or(error),
-            Some(Err(error)) => return Err(error),
+            InTime::Done(Err(error @ RunError::TryAgain(_))) => return chunk.note(None).await?.ok_or(error),
+            InTime::Done(Err(error)) => return Err(error),
         }
     }
     Ok(Conclusion::Commit)

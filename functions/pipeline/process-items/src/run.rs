@@ -21,6 +21,9 @@ use crate::prepared::{Prepared, PreparedJobs};
 use crate::watch::JobWatch;
 use rowmill_core::items::progress::Progress;
 
+/// Time between two looks at the job of a call that may be dropped.
+const STOP_LOOK: Duration = Duration::from_secs(2);
+
 /// State that the runs of a process share.
 pub struct Runs {
     pub prepared: PreparedJobs,
@@ -68,6 +71,16 @@ pub(crate) struct ChunkRun<'a> {
     pub items_at_once: Option<u32>,
 }
 
+/// What became of a batch.
+pub(crate) enum InTime {
+    /// It was processed.
+    Done(Result<Vec<Result<ItemOutcome, ItemError>>, RunError>),
+    /// It took too long.
+    Late,
+    /// Its job has stopped, and its calls are dropped.
+    Stopped(Conclusion),
+}
+
 impl ChunkRun<'_> {
     /// Runs the items that are not done yet, a batch at a time, and adds each outcome to `progress`.
     ///
@@ -83,9 +96,10 @@ impl ChunkRun<'_> {
             let batch_len = batch_len(rest, batch_items);
             let batch = &mut rest[..batch_len];
             // A hanging item must not take the finished ones with it.
-            match self.before(self.time_limit, self.process(batch, BatchCall::Together)).await {
-                None => return Ok(Conclusion::HandOver),
-                Some(results) => {
+            match self.in_time(self.time_limit, batch, BatchCall::Together).await {
+                InTime::Late => return Ok(Conclusion::HandOver),
+                InTime::Stopped(end) => return Ok(end),
+                InTime::Done(results) => {
                     for (item, result) in rest[..batch_len].iter().zip(results?) {
                         progress.add(item, result, self.limits.output_max_bytes);
                     }
@@ -122,9 +136,35 @@ impl ChunkRun<'_> {
         }
     }
 
+    /// Processes a batch until this time. If the job stops meanwhile, and its processor takes a cancel, it is dropped.
+    pub async fn in_time(&self, limit: Timestamp, batch: &mut [InputItem], call: BatchCall) -> InTime {
+        let processor = Arc::clone(&self.prepared.processor);
+        if !processor.is_cancellable() {
+            return self.before(limit, self.process(batch, call)).await.map_or(InTime::Late, InTime::Done);
+        }
+        let well_formed = batch.iter().filter(|item| item.record.is_ok());
+        let identifiers: Vec<String> = well_formed.map(|item| Item::identifier(self.job_guid, item.row)).collect();
+        let end = {
+            let mut work = pin!(self.process(batch, call));
+            loop {
+                let look_at = limit.min(self.clock.now() + STOP_LOOK);
+                if let Some(results) = self.before(look_at, work.as_mut()).await {
+                    return InTime::Done(results);
+                }
+                match self.ended().await {
+                    Ok(Some(end @ (Conclusion::Skip | Conclusion::End(_)))) => break end,
+                    _ if self.clock.now() >= limit => return InTime::Late,
+                    _ => {}
+                }
+            }
+        };
+        self.before(self.time_limit + self.limits.margin / 2, processor.cancel(&identifiers)).await;
+        InTime::Stopped(end)
+    }
+
     /// Processes a batch and returns a result for each item. Takes the records of the items. Malformed items do not
     /// reach the processor.
-    pub async fn process(
+    async fn process(
         &self,
         batch: &mut [InputItem],
         call: BatchCall,

@@ -3,7 +3,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use jiff::Timestamp;
+use jiff::{Timestamp, Unit};
 use rowmill_core::fixtures;
 use rowmill_core::in_memory::{CountingEntropy, InMemoryJobStore, InMemoryObjects, InlineBatchRunner, ManualClock};
 use rowmill_core::items::input::{InputError, InputItem, read_input};
@@ -37,6 +37,8 @@ struct Scripted {
     /// The time that each row takes.
     slow: Option<(Arc<ManualClock>, Duration)>,
     hangs_at: Option<u64>,
+    /// The items that it was told not to process, if it takes a cancel.
+    cancelled: Option<Mutex<Vec<String>>>,
 }
 
 #[async_trait]
@@ -73,6 +75,14 @@ impl ItemProcessor for Scripted {
 
     fn batch_items(&self) -> usize {
         2
+    }
+
+    fn is_cancellable(&self) -> bool {
+        self.cancelled.is_some()
+    }
+
+    async fn cancel(&self, identifiers: &[String]) {
+        self.cancelled.as_ref().unwrap().lock().unwrap().extend_from_slice(identifiers);
     }
 }
 
@@ -111,9 +121,13 @@ impl Bench {
     }
 
     async fn run(&self, processor: Scripted, time: Duration) -> (Result<Conclusion, RunError>, Progress) {
+        self.run_of(Arc::new(processor), time).await
+    }
+
+    async fn run_of(&self, processor: Arc<Scripted>, time: Duration) -> (Result<Conclusion, RunError>, Progress) {
         let mut items = self.items(5).await.unwrap();
         let columns = self.spec.head.columns.clone().into();
-        let prepared = Prepared { spec: Arc::new(self.spec.clone()), columns, processor: Arc::new(processor) };
+        let prepared = Prepared { spec: Arc::new(self.spec.clone()), columns, processor };
         let watch = JobWatch::new(self.jobs.clone(), self.clock.clone(), Duration::ZERO);
         let run = ChunkRun {
             job_guid: self.job_guid,
@@ -241,6 +255,27 @@ async fn a_run_whose_job_has_ended_begins_no_further_batch() {
     let processor = Scripted { end_at: Some((1, bench.jobs.clone())), ..Scripted::default() };
     let (end, progress) = bench.run(processor, MINUTES).await;
     assert_eq!((end.unwrap(), progress.done), (Conclusion::End(ChunkEnd::Past), 2));
+}
+
+#[tokio::test]
+async fn a_call_is_dropped_when_its_job_stops_if_its_target_takes_a_cancel() {
+    for takes_cancel in [true, false] {
+        let bench = Bench::new().await;
+        let began = bench.clock.now();
+        let stop_at = Some((3, bench.jobs.clone()));
+        let cancelled = takes_cancel.then(Mutex::default);
+        let processor = Arc::new(Scripted { stop_at, hangs_at: Some(4), cancelled, ..Scripted::default() });
+        let (end, progress) = bench.run_of(Arc::clone(&processor), MINUTES).await;
+        let took = bench.clock.now() - began;
+        let told = processor.cancelled.as_ref().map(|told| told.lock().unwrap().clone());
+        match takes_cancel {
+            true => assert_eq!((end.unwrap(), took.total(Unit::Second).unwrap() as i64), (Conclusion::Skip, 2)),
+            false => assert_eq!((end.unwrap(), took.total(Unit::Second).unwrap() as i64), (Conclusion::HandOver, 300)),
+        }
+        assert_eq!(progress.done, 2, "its batch counts for nothing");
+        let of_batch = || [3, 4].map(|row| Item::identifier(bench.job_guid, row)).to_vec();
+        assert_eq!(told, takes_cancel.then(of_batch));
+    }
 }
 
 #[tokio::test]

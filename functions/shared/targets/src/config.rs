@@ -17,6 +17,7 @@
 //! | `concurrency` | maximum concurrent calls for one chunk; not with `async` | 1–16 | 1 |
 //! | `timeoutSeconds` | timeout of a call | 1–60 | 30 for a function, 10 for a webhook |
 //! | `outputs` | whether items have outputs | | false |
+//! | `cancel` | whether a call in flight is dropped when its job stops, and the target is told; not with `async` | | false |
 //! | `hostConcurrency` | maximum concurrent calls from one process to the webhook's host; if several types share a host, the lowest value applies | 1–16 | 10 |
 //! | `allowPrivate` | whether the webhook may have a private address; this also allows `http://` on this machine | | false |
 //! | `redirectHosts` | list of `host` or `host:port` that the webhook may redirect to, besides its own | 0–16 entries | none |
@@ -119,6 +120,8 @@ pub enum Problem {
     BeatsOfSync,
     #[error("has `concurrency`, which is not valid with `async`: each chunk is one call")]
     ConcurrencyOfAsync,
+    #[error("has `cancel`, which is not valid with `async`: the answer to its next beat says that the job stops")]
+    CancelOfAsync,
     /// A field does not apply to workers, which nobody calls.
     #[error("has `{0}`, which is not valid with `workers`: Rowmill does not call them")]
     NotForWorkers(&'static str),
@@ -140,6 +143,7 @@ struct Fields {
     concurrency: Option<u64>,
     timeout_seconds: Option<u64>,
     outputs: Option<bool>,
+    cancel: Option<bool>,
     host_concurrency: Option<u64>,
     allow_private: Option<bool>,
     redirect_hosts: Option<Vec<String>>,
@@ -206,10 +210,14 @@ fn config(name: String, fields: serde_json::Value) -> Result<TargetConfig, Probl
     if fields.concurrency.is_some() && is_async {
         return Err(Problem::ConcurrencyOfAsync);
     }
+    if fields.cancel.is_some() && is_async {
+        return Err(Problem::CancelOfAsync);
+    }
     let calls = TargetCalls {
         batch_items: count("batchItems", fields.batch_items, if is_async { 1 } else { 100 }, 1000)?,
         concurrency: count("concurrency", fields.concurrency, 1, CALLS_MAX as u64)?,
         outputs: fields.outputs.unwrap_or(false),
+        cancel: fields.cancel.unwrap_or(false),
     };
     let input = match fields.input {
         None | Some(Input::File) => InputKind::File,
@@ -245,6 +253,7 @@ fn config(name: String, fields: serde_json::Value) -> Result<TargetConfig, Probl
                 ("async", fields.r#async.is_some()),
                 ("beatSeconds", fields.beat_seconds.is_some()),
                 ("batchItems", fields.batch_items.is_some()),
+                ("cancel", fields.cancel.is_some()),
                 ("concurrency", fields.concurrency.is_some()),
                 ("timeoutSeconds", fields.timeout_seconds.is_some()),
             ];

@@ -21,13 +21,23 @@ fn missing_fields_get_their_defaults() {
     let configs = parse(&json, &["import"]).unwrap();
     let [geocode, notify] = &configs[..] else { panic!("two targets") };
     assert_eq!((geocode.name.as_str(), notify.name.as_str()), ("geocode", "notify"));
-    assert_eq!(geocode.calls, TargetCalls { batch_items: 7, concurrency: 1, outputs: true });
+    assert_eq!(geocode.calls, TargetCalls { batch_items: 7, concurrency: 1, outputs: true, cancel: false });
     assert_eq!((&geocode.kind, geocode.timeout.as_secs()), (&TargetKind::Function(FUNCTION.into()), 30));
-    assert_eq!(notify.calls, TargetCalls { batch_items: 100, concurrency: 4, outputs: false });
+    assert_eq!(notify.calls, TargetCalls { batch_items: 100, concurrency: 4, outputs: false, cancel: false });
     let endpoint = Endpoint::new("https://example.com/hook", false).unwrap();
     assert_eq!(notify.kind, TargetKind::Webhook { endpoint, host_concurrency: 10 });
     assert_eq!(notify.timeout.as_secs(), 20);
     assert_eq!(notify.input, InputKind::File);
+}
+
+#[test]
+fn a_target_whose_calls_may_be_dropped_says_so() {
+    let json = json!({ "notify": { "webhook": "https://example.com/hook", "cancel": true } }).to_string();
+    assert!(parse(&json, &[]).unwrap()[0].calls.cancel);
+    let of_async = error_for(json!({ "invoke": FUNCTION, "async": true, "cancel": true }));
+    assert!(of_async.contains("`cancel`, which is not valid with `async`"), "{of_async}");
+    let of_workers = error_for(json!({ "workers": {}, "cancel": true }));
+    assert!(of_workers.contains("`cancel`, which is not valid with `workers`"), "{of_workers}");
 }
 
 #[test]

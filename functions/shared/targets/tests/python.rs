@@ -53,7 +53,7 @@ async fn the_example_fails_items_without_a_name_and_measures_the_others() {
     let items: Vec<Item> = records.map(|raw| Item { job_guid, row: raw.row, record: raw.record.unwrap() }).collect();
     let params = Map::new();
     let items = items.iter().map(TargetItem::from).collect();
-    let request = TargetRequest { job_guid, job_type: "measure", params: &params, items, task: None };
+    let request = TargetRequest::of(job_guid, "measure", &params, items);
     let answer = Python.call(&request).await.unwrap();
     let identifiers: Vec<&str> = request.items.iter().map(|item| item.item_identifier.as_str()).collect();
     let results = read_answer(&answer, &identifiers, true).unwrap();

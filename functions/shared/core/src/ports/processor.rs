@@ -112,6 +112,15 @@ pub trait ItemProcessor: Send + Sync {
         HandedOver::Answered(self.process_batch(items).await)
     }
 
+    /// True if its calls may be dropped when the job stops, and [`cancel`](Self::cancel) tells of it. Default: no.
+    fn is_cancellable(&self) -> bool {
+        false
+    }
+
+    /// Tells that nobody waits for the outcomes of these items any more, because their job has stopped. Default: nobody
+    /// is told.
+    async fn cancel(&self, _identifiers: &[String]) {}
+
     /// The result file that collects the outputs of the items, if there is one. Called once, when the job is created.
     fn output(&self) -> Option<OutputFile> {
         None

@@ -42,6 +42,21 @@ pub struct TargetRequest<'a> {
     /// If the target may answer later: the task by which it does.
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
     pub task: Option<TargetTask>,
+    /// Identifiers of items of an earlier call, which was dropped because their job has stopped. Then there are no items.
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    pub cancel: &'a [String],
+}
+
+impl<'a> TargetRequest<'a> {
+    /// A request with these items.
+    pub const fn of(
+        job_guid: JobGuid,
+        job_type: &'a str,
+        params: &'a Map<String, Value>,
+        items: Vec<TargetItem<'a>>,
+    ) -> Self {
+        Self { job_guid, job_type, params, items, task: None, cancel: &[] }
+    }
 }
 
 /// The fields of a task that a service gets with its items: those of a lease, and where to beat and to report.

@@ -92,7 +92,7 @@ async fn each_status_maps_to_the_error_that_decides_what_the_caller_does() {
 }
 
 fn processor(url: &str) -> Arc<dyn ItemProcessor> {
-    let calls = TargetCalls { batch_items: 2, concurrency: 1, outputs: false };
+    let calls = TargetCalls { batch_items: 2, concurrency: 1, outputs: false, cancel: false };
     let job_type = TargetType::new("notify", calls, Some(Arc::new(webhook(url, LONG))));
     job_type.prepare(&spec()).unwrap()
 }

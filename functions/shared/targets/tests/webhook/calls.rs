@@ -13,7 +13,7 @@ use rowmill_targets::webhook::{Endpoint, WebhookTarget};
 use serde_json::{Map, Value, json};
 
 use crate::server::{Reply, Server};
-use crate::{LONG, SECRET, call, client, expected_signature, expected_standard_signature, job_guid, webhook};
+use crate::{LONG, SECRET, call, client, expected_signature, expected_standard_signature, items, job_guid, webhook};
 
 #[tokio::test]
 async fn a_call_is_json_with_a_signature_that_the_service_can_check() {
@@ -65,14 +65,34 @@ async fn a_repeated_call_has_the_same_idempotency_key_and_webhook_id_and_sends_n
 }
 
 #[tokio::test]
+async fn a_cancel_is_a_signed_call_with_a_key_of_its_own() {
+    let server = Server::start(|_, _| Reply::ok()).await;
+    let target = webhook(&server.url("/hook"), LONG);
+    let params = Map::new();
+    let items = items(2);
+    let request = TargetRequest::of(job_guid(), "notify", &params, items.iter().map(TargetItem::from).collect());
+    target.call(&request).await.unwrap();
+    let cancel: Vec<String> = request.items.iter().map(|item| item.item_identifier.clone()).collect();
+    target.call(&TargetRequest { items: Vec::new(), cancel: &cancel, ..request }).await.unwrap();
+    let [called, cancelled] = &server.seen()[..] else { panic!("two calls") };
+    let body: Value = serde_json::from_slice(&cancelled.body).unwrap();
+    let expected = json!({ "jobGuid": job_guid(), "jobType": "notify", "params": {}, "items": [], "cancel": cancel });
+    assert_eq!(body, expected);
+    assert_eq!(cancelled.headers["rowmill-signature"], expected_signature(cancelled));
+    assert_ne!(cancelled.headers["idempotency-key"], called.headers["idempotency-key"]);
+    let body: Value = serde_json::from_slice(&called.body).unwrap();
+    assert_eq!(body.get("cancel"), None, "a target that takes no cancel sees no such field");
+}
+
+#[tokio::test]
 async fn a_row_that_was_corrected_has_the_same_idempotency_key_and_another_webhook_id() {
     let server = Server::start(|_, _| Reply::ok()).await;
     let target = webhook(&server.url("/"), LONG);
     for name in ["Ada", "Ada Lovelace"] {
         let item = Item { job_guid: job_guid(), row: 7, record: Record::Json(json!({ "name": name })) };
         let items = vec![TargetItem::from(&item)];
-        let request =
-            TargetRequest { job_guid: job_guid(), job_type: "notify", params: &Map::new(), items, task: None };
+        let params = Map::new();
+        let request = TargetRequest::of(job_guid(), "notify", &params, items);
         target.call(&request).await.unwrap();
     }
     let [before, after] = &server.seen()[..] else { panic!("two calls") };

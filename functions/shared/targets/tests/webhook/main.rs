@@ -103,7 +103,7 @@ fn items(rows: u64) -> Vec<Item> {
 async fn call(target: &dyn Target) -> Result<Vec<u8>, TargetError> {
     let (items, params) = (items(2), Map::new());
     let items = items.iter().map(TargetItem::from).collect();
-    target.call(&TargetRequest { job_guid: job_guid(), job_type: "notify", params: &params, items, task: None }).await
+    target.call(&TargetRequest::of(job_guid(), "notify", &params, items)).await
 }
 
 /// A resolver that returns these lists of addresses, one for each lookup; it repeats the last one.

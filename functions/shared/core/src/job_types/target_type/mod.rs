@@ -77,6 +77,8 @@ pub struct TargetCalls {
     pub concurrency: usize,
     /// True if items have outputs.
     pub outputs: bool,
+    /// True if a call may be dropped when its job stops, and the target wants to be told.
+    pub cancel: bool,
 }
 
 impl TargetType {
@@ -203,6 +205,16 @@ impl ItemProcessor for TargetProcessor {
         }
     }
 
+    fn is_cancellable(&self) -> bool {
+        self.calls.cancel
+    }
+
+    async fn cancel(&self, identifiers: &[String]) {
+        let Some(caller) = self.caller() else { return };
+        // Its outcomes count for nothing, whether it hears of that or not.
+        caller.target.call(&TargetRequest { cancel: identifiers, ..caller.request(&[]) }).await.ok();
+    }
+
     async fn process_batch(&self, items: &[Item]) -> Vec<Result<ItemOutcome, ItemError>> {
         let Some(caller) = self.caller() else { return unconnected(items) };
         let Batches { ranges, too_large } = caller.batches(items);
@@ -258,7 +270,7 @@ impl Caller<'_> {
     fn request<'i>(&'i self, items: &'i [Item]) -> TargetRequest<'i> {
         let TargetProcessor { job_guid, job_type, params, .. } = self.processor;
         let items = items.iter().map(TargetItem::from).collect();
-        TargetRequest { job_guid: *job_guid, job_type, params, items, task: None }
+        TargetRequest::of(*job_guid, job_type, params, items)
     }
 
     /// Divides the items into batches within the limits of items and bytes.

@@ -73,7 +73,7 @@ fn spec() -> Spec {
 }
 
 fn processor(target: Arc<Scripted>, batch_items: usize, concurrency: usize) -> Arc<dyn ItemProcessor> {
-    let calls = TargetCalls { batch_items, concurrency, outputs: true };
+    let calls = TargetCalls { batch_items, concurrency, outputs: true, cancel: false };
     TargetType::new("geocode", calls, Some(target)).prepare(&spec()).unwrap()
 }
 
@@ -254,7 +254,7 @@ async fn after_an_outage_during_the_search_undecided_items_are_retried_later() {
 
 #[tokio::test]
 async fn without_a_connected_target_the_items_are_retried() {
-    let calls = TargetCalls { batch_items: 10, concurrency: 1, outputs: false };
+    let calls = TargetCalls { batch_items: 10, concurrency: 1, outputs: false, cancel: false };
     let job_type = TargetType::new("geocode", calls, None);
     assert!(job_type.takes_any_params());
     let processor = job_type.prepare(&spec()).unwrap();
