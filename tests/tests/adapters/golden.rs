@@ -118,7 +118,7 @@ fn object(name: &str, form: &Value) -> String {
 async fn read(files: &BTreeMap<String, Value>) -> String {
     let stores = Stores::new().await;
     for table in TABLES {
-        for row in files[&file_of(table)].as_array().unwrap() {
+        for row in files.get(&file_of(table)).and_then(Value::as_array).into_iter().flatten() {
             let item: serde_dynamo::Item = serde_json::from_value(row.clone()).unwrap();
             let request = stores.server.client.put_item().table_name(table).set_item(Some(item.into()));
             request.send().await.unwrap();
@@ -157,10 +157,11 @@ async fn the_golden_files_of_every_version_are_read_as_before() {
     let mut versions = 0;
     for version in fs::read_dir(folder()).unwrap().map(|entry| entry.unwrap().path()) {
         let file = |name: &String| {
-            let text = fs::read_to_string(version.join(format!("{name}.json"))).unwrap();
-            (name.clone(), serde_json::from_str(&text).unwrap())
+            // A table that came later has no file.
+            let text = fs::read_to_string(version.join(format!("{name}.json"))).ok()?;
+            Some((name.clone(), serde_json::from_str(&text).unwrap()))
         };
-        let files = names.keys().map(file).collect();
+        let files = names.keys().filter_map(file).collect();
         let (read, golden) = (read(&files).await, version.join(READ));
         if is_to_be_written() {
             fs::write(&golden, &read).unwrap();

@@ -4,7 +4,8 @@ use aws_sdk_dynamodb::types::AttributeValue;
 use complete_job::compose::Composition;
 use jiff::Timestamp;
 use rowmill_aws::adapters::dynamodb::{
-    DynamoDbBreakers, DynamoDbJobStore, DynamoDbLive, DynamoDbQuotas, DynamoDbRecordStore, DynamoDbUploadStore,
+    DynamoDbBreakers, DynamoDbJobStore, DynamoDbLive, DynamoDbQuotas, DynamoDbRecordStore, DynamoDbTasks,
+    DynamoDbUploadStore,
 };
 use rowmill_core::fixtures;
 use rowmill_core::model::blocks::{AT, Principal, REASON, scope};
@@ -20,17 +21,20 @@ use rowmill_core::model::live::{Connection, ConnectionId, Ticket, TicketDigest, 
 use rowmill_core::model::messages::{ChunkMessage, CompletionMessage, DeliveryMode, SplitMessage, StoredText};
 use rowmill_core::model::outstanding::{OutstandingLimits, OutstandingUpload};
 use rowmill_core::model::packing::{Compression, Packing};
+use rowmill_core::model::permit::PermitSeen;
 use rowmill_core::model::records::{Dataset, RecordVersion, Upsert};
 use rowmill_core::model::request_limits::RequestLimits;
 use rowmill_core::model::results::{LeftOut, Manifest, ManifestFile, ResultFile, ResultKind, Results};
 use rowmill_core::model::run_output::{FailedItem, ItemOutput, RunOutput};
 use rowmill_core::model::spec::{OutputFile, Source, Spec};
 use rowmill_core::model::tally::{ChunkAddress, Commit, Counts, Mark, MarkKind, Tally};
+use rowmill_core::model::task::{Holder, Task};
 use rowmill_core::model::upload::{Multipart, Upload, UploadState};
 use rowmill_core::ports::{
     Admissions, Attempts, Blocks, Breakers, Ceilings, Checkpoints, CommitAnswer, Completion, Completions, Connections,
-    DeadLetters, Dedupe, Idempotency, Jobs, NewAttempt, NewJob, OutstandingUploads, RecordStore, RequestCounts,
-    RequestToCount, Subscriptions, Tallies, Tickets, UpdateAnswer, Updates, UploadStore, WAKE_SHARDS, WakeUps,
+    DeadLetters, Dedupe, Idempotency, Jobs, NewAttempt, NewJob, OutstandingUploads, Permits, RecordStore,
+    RequestCounts, RequestToCount, Subscriptions, Tallies, Tasks, Tickets, UpdateAnswer, Updates, UploadStore,
+    WAKE_SHARDS, WakeUps,
 };
 use rowmill_core::text::{Chunk, ChunkMode, Dialect, Format, Head, Position};
 use rowmill_settings::QUEUES;
@@ -41,7 +45,7 @@ use crate::dynamodb_server::{Server, create_job_tables, create_table};
 use crate::lost_replies::{at, change};
 
 /// The tables. Their files have these names, without the number.
-pub const TABLES: [&str; 5] = ["jobs-0", "admission-0", "uploads", "connections", "records"];
+pub const TABLES: [&str; 6] = ["jobs-0", "admission-0", "uploads", "connections", "records", "tasks-0"];
 
 const CHUNK: ChunkAddress = ChunkAddress { attempt: 1, tally: 0, index: 0 };
 const CUT: Chunk = Chunk { offset: 9, length: 50, first_row: 1, items: 5, mode: ChunkMode::Items };
@@ -77,12 +81,13 @@ pub struct Stores {
     uploads: DynamoDbUploadStore,
     live: DynamoDbLive,
     records: DynamoDbRecordStore,
+    tasks: DynamoDbTasks,
 }
 
 impl Stores {
     pub async fn new() -> Self {
         let server = Server::start().await;
-        let [jobs, admission, uploads, live, records] = TABLES.map(str::to_owned);
+        let [jobs, admission, uploads, live, records, _] = TABLES.map(str::to_owned);
         create_job_tables(&server.client, 0).await;
         for (table, keys) in
             [(&uploads, &["fileGuid"][..]), (&live, &["scope", "entry"]), (&records, &["bucket", "key"])]
@@ -97,6 +102,7 @@ impl Stores {
             uploads: DynamoDbUploadStore::new(client(), uploads),
             live: DynamoDbLive::new(client(), live),
             records: DynamoDbRecordStore::new(client(), records),
+            tasks: DynamoDbTasks::new(client(), server.tasks_table().await),
             server,
         }
     }
@@ -107,6 +113,7 @@ impl Stores {
         self.write_admission().await;
         self.write_uploads().await;
         self.write_live().await;
+        self.write_tasks().await;
         let upsert =
             Upsert { key: "k".into(), version: version(), fields: fields(json!({"n": 1.5, "t": ["ä", null]})) };
         let dataset = self.records.open("d", 1).await.unwrap();
@@ -119,8 +126,7 @@ impl Stores {
         for (number, phase) in (3..).zip(phases) {
             self.jobs.create(&new_job(number)).await.unwrap();
             let seen = self.jobs.job(guid(number)).await.unwrap();
-            // Version 0.1.0 has no `startBy`.
-            let next = Job { job_guid: guid(number), phase, start_by: None, ..fixtures::full_job() };
+            let next = Job { job_guid: guid(number), phase, ..fixtures::full_job() };
             assert!(matches!(self.jobs.update(&seen, &next, Usage::NONE).await, Ok(UpdateAnswer::Written(_))));
             let stored = Job { usage: seen.usage, revision: seen.revision + 1, ..next };
             assert_eq!(self.jobs.job(guid(number)).await.unwrap(), stored);
@@ -206,6 +212,19 @@ impl Stores {
         }
     }
 
+    /// A task that waits and has never been lent, one that a worker has leased with a permit, and that of a service.
+    async fn write_tasks(&self) {
+        for task in [task(1, false), task(2, false), task(3, true)] {
+            self.tasks.offer(&task, at(7)).await.unwrap();
+        }
+        let holder = Holder { worker: "w".into(), since: at(8) };
+        self.tasks.put_off(&task(2, false), at(38), Some(&holder)).await.unwrap();
+        self.tasks.note_ask("render", at(8)).await.unwrap();
+        let leased = Checkpoint::blank(task(2, false).id().chunk, at(8)).leased(run(7), 5, 5, at(8));
+        let permit = PermitSeen { job_type: "render".into(), number: 0, token: None };
+        assert!(self.jobs.lease_with_permit(guid(0), &leased, &permit).await.unwrap());
+    }
+
     /// What the stores read, a line for each value.
     pub async fn read(&self) -> Vec<String> {
         let (jobs, job, now, mut lines) = (&self.jobs, guid(0), at(0), Vec::new());
@@ -241,6 +260,11 @@ impl Stores {
             self.live.connection(&connection(), now),
             self.live.watchers(&me()),
             self.live.redeem(&TicketDigest::of("t"), now),
+            jobs.checkpoint(job, task(2, false).id().chunk),
+            jobs.permits("render"),
+            self.tasks.of_job("render", &me(), job, None, 9),
+            self.tasks.owners("render", 0, 9),
+            self.tasks.last_ask("render"),
             self.records.opened("d"),
             self.records.page(&Dataset { name: "d".into(), partitions: 1 }, 0, None, 9),
         );
@@ -272,6 +296,13 @@ fn new_job(number: u128) -> NewJob {
     let spec = Spec { job_guid, owner, created_at, source, head, params, max_concurrency, output, ..spec };
     let ceilings = Ceilings { owner: 1000, job_type: 1000, system: 1000 };
     NewJob { job: Job::waiting(&spec, at(900), at(90)), spec, ceilings, idempotency: None, dedupe: None }
+}
+
+fn task(index: u8, called: bool) -> Task {
+    let (address, delivery_mode) = (ChunkAddress { index, ..CHUNK }, DeliveryMode::Recovered);
+    let message =
+        ChunkMessage { job_guid: guid(0), owner: me(), address, delivery_mode, ..fixtures::chunk_message(0, 0) };
+    Task { job_type: "render".into(), message, due_at: at(7), called, holder: None }
 }
 
 fn version() -> RecordVersion {
