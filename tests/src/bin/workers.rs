@@ -6,24 +6,24 @@ use std::process::ExitCode;
 use std::sync::Mutex;
 use std::time::Duration;
 
-use acceptance::local_stack::{ApiRequest, LocalStack, options};
+use acceptance::local_stack::{ApiRequest, LocalStack, answer, options};
 use futures::future::join_all;
 use reqwest::StatusCode;
 use rowmill::stack::StackOptions;
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep, sleep_until};
 
-const USAGE: &str = "workers [--workers COUNT] [--seconds SECONDS]
+const USAGE: &str = "workers [--workers COUNT] [--seconds SECONDS] [--rush SECONDS]
 
-COUNT (1000) workers ask for tasks of one item within ten seconds, as after an outage. Each beats every 30 seconds, and reports
-its item after SECONDS (90). Meanwhile others show a job and create jobs. Prints how long each route took, and fails if it refused a
+COUNT (1000) workers ask for tasks of one item within a rush (90 seconds), as after an outage. Each beats every 30 seconds, and
+reports its item after SECONDS (90). Meanwhile others show a job and create jobs. Prints how long each route took, and fails if it refused a
 request, or if a count is wrong.";
-
-/// The time within which all workers ask for a task, and in the end report.
-const RUSH: Duration = Duration::from_secs(10);
 
 /// Half of `beatSeconds`, which is the default.
 const BEAT: Duration = Duration::from_secs(30);
+
+/// Time after which a worker without a task asks again, as `rowmill work` does.
+const ASK_AGAIN: Duration = Duration::from_secs(5);
 
 const TARGETS: &str = r#"{"render": {"workers": {}}}"#;
 
@@ -71,19 +71,16 @@ impl fmt::Display for Routes {
     }
 }
 
-/// A time within the next ten seconds.
-fn within_the_rush() -> Duration {
-    RUSH.mul_f64(fastrand::f64())
-}
-
-/// Leases a task, beats, and reports its item. Another try follows an answer that is no success.
-async fn work(stack: &LocalStack, routes: &Routes, number: usize, end: Instant) {
+/// Leases a task and in the end reports its item, each at a time within the rush, and beats meanwhile. Another try follows
+/// an answer that is no success.
+async fn work(stack: &LocalStack, routes: &Routes, number: usize, end: Instant, rush: Duration) {
+    let within_the_rush = || rush.mul_f64(fastrand::f64());
     sleep(within_the_rush()).await;
     let lease = json!({ "jobTypes": ["render"], "worker": format!("w{number}") });
     let task = loop {
         match routes.send("lease", stack.post("/api/tasks/lease").json(&lease)).await {
             (StatusCode::OK, task) => break task,
-            _ => sleep(Duration::from_secs(1)).await,
+            _ => sleep(ASK_AGAIN).await,
         }
     };
     let path = |action: &str| format!("/api/tasks/{}/{action}", task["taskId"].as_str().expect("an id"));
@@ -94,10 +91,13 @@ async fn work(stack: &LocalStack, routes: &Routes, number: usize, end: Instant) 
         }
     };
     let mut next = Instant::now();
-    while next < end {
+    loop {
         sleep_until(next).await;
         send("beat").await;
         next += BEAT;
+        if next >= end {
+            break;
+        }
     }
     sleep_until(end + within_the_rush()).await;
     send("finish").await;
@@ -116,24 +116,38 @@ async fn use_jobs(stack: &LocalStack, routes: &Routes, job: &str) {
     }
 }
 
-/// A job with an item for each worker.
+/// A job with an item for each worker, all of which are offered at once.
 async fn create(stack: &LocalStack, workers: usize) -> String {
     let rows: String = (0..workers).map(|row| format!("{{\"row\": {row}}}\n")).collect();
     let file = stack.upload("application/jsonl", rows).await;
-    let job = stack.create("render", &file, json!({})).await;
-    stack.job_when(&job, |job| job["itemCount"] == json!(workers) && job["status"] == "running").await;
+    let body = json!({ "jobType": "render", "fileGuid": file, "maxConcurrency": workers });
+    let job = stack.create_from(&body).await;
+    // Its tasks are offered as its chunks are delivered.
+    let mut tasks = 0;
+    while tasks < workers {
+        sleep(Duration::from_secs(1)).await;
+        let (mut after, mut found) = (String::new(), 0);
+        loop {
+            let (_, page) = answer(stack.get(&format!("/api/jobs/{job}/tasks?{after}"))).await;
+            found += page["tasks"].as_array().map_or(0, Vec::len);
+            let Some(next) = page["next"].as_str() else { break };
+            after = format!("after={next}");
+        }
+        tasks = found;
+    }
     job
 }
 
 #[tokio::main]
 async fn main() -> ExitCode {
-    let (mut workers, mut seconds) = (1000, 90);
+    let (mut workers, mut seconds, mut rush) = (1000, 90, 90);
     let mut arguments = std::env::args().skip(1);
     while let Some(argument) = arguments.next() {
         let value = arguments.next().and_then(|value| value.parse().ok());
         match (argument.as_str(), value) {
             ("--workers", Some(value)) => workers = value,
             ("--seconds", Some(value)) => seconds = value as u64,
+            ("--rush", Some(value)) => rush = value as u64,
             _ => {
                 println!("{USAGE}");
                 return ExitCode::from(2);
@@ -151,13 +165,14 @@ async fn main() -> ExitCode {
     let stack = LocalStack::up(&options(folder, &[("JobTargets", TARGETS), ("OwnerJobCeiling", "1000")])).await;
     let job = create(&stack, workers).await;
     let routes = Routes::default();
-    let end = Instant::now() + RUSH + Duration::from_secs(seconds);
+    let rush = Duration::from_secs(rush);
+    let end = Instant::now() + rush + Duration::from_secs(seconds);
     tokio::select! {
-        _ = join_all((0..workers).map(|number| work(&stack, &routes, number, end))) => {}
+        _ = join_all((0..workers).map(|number| work(&stack, &routes, number, end, rush))) => {}
         () = use_jobs(&stack, &routes, &job) => {}
     }
     let ended = stack.ended(&job).await;
-    println!("{workers} workers, tasks of {seconds} s\n\n{routes}");
+    println!("{workers} workers within {} s, tasks of {seconds} s\n\n{routes}", rush.as_secs());
     let is_exact = ended["itemsSucceeded"] == json!(workers);
     let audit = stack.runs(&["audit", &job]).await;
     println!("{} of {workers} items succeeded\n{}", ended["itemsSucceeded"], audit.out);
