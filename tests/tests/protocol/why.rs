@@ -83,6 +83,6 @@ async fn an_item_that_runs_alone_is_a_reason_with_its_time() {
     world.jobs.move_checkpoint(job, &blank.moved(RunId::from_bytes([1; 7]), now)).await.unwrap();
     let all = world.why(job).await;
     let reason = all.iter().find(|reason| reason.code == ReasonCode::OneByOne).expect("an isolated chunk");
-    let figures = ["chunks", "itemsDone", "itemsAtWork"].map(|name| reason.numbers[name]);
+    let figures = ["chunks", "itemsDone", "itemsInFlight"].map(|name| reason.numbers[name]);
     assert_eq!((reason.since, figures), (Some(now), [1, 2, 1]));
 }

@@ -234,7 +234,7 @@ fn one_by_one(seen: &Seen<'_>) -> Option<Reason> {
     let items: u64 = at_work.filter_map(|checkpoint| checkpoint.in_flight).map(|note| u64::from(note.items)).sum();
     let message = "The messages of some chunks failed at every delivery, so these chunks run item by item until the item \
                    that is to blame is found.";
-    let reason = Reason::new(ReasonCode::OneByOne, message).since(since).number("itemsAtWork", items);
+    let reason = Reason::new(ReasonCode::OneByOne, message).since(since).number("itemsInFlight", items);
     Some(of_chunks(reason, &isolated))
 }
 

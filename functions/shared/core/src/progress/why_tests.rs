@@ -217,7 +217,7 @@ fn checkpoints_tell_chunks_that_run_item_by_item_from_slow_ones() {
     let all = reasons(&Seen { checkpoints, ..seen(&job, &counters) });
     let [one_by_one, slow, _] = &all[..] else { panic!("{all:?}") };
     assert_eq!((&one_by_one.code, one_by_one.since), (&ReasonCode::OneByOne.into(), Some(at(930))));
-    let figures = ["chunks", "itemsDone", "itemsAtWork"].map(|name| one_by_one.numbers[name]);
+    let figures = ["chunks", "itemsDone", "itemsInFlight"].map(|name| one_by_one.numbers[name]);
     assert_eq!(figures, [2, 7, 1], "the note of a run that is over is no item at work");
     assert_eq!((&slow.code, slow.since), (&ReasonCode::SlowRows.into(), Some(at(920))));
     assert_eq!((slow.numbers["chunks"], slow.numbers["itemsDone"]), (1, 6));
