@@ -61,7 +61,7 @@ impl Counters {
     pub async fn with_at_work(self, jobs: &dyn JobStore, job: &Job, now: Timestamp) -> Result<Self, PortError> {
         let is_slow = job.first_chunk_at.is_some_and(|at| now >= at + UNFINISHED_AFTER);
         let open: Vec<u64> = self.open.iter().flat_map(Tally::uncommitted).take(UNFINISHED_MAX + 1).collect();
-        if !job.split.done || !is_slow || open.len() > UNFINISHED_MAX {
+        if !is_split(job) || !is_slow || open.len() > UNFINISHED_MAX {
             return Ok(self);
         }
         let chunks = open.into_iter().map(|number| ChunkAddress::of_number(job.attempt, number));
@@ -85,7 +85,9 @@ impl Counters {
     /// unfinished chunks.
     pub fn percent(&self, job: &Job) -> u8 {
         let (committed, whole) = self.work(job);
-        let of_items = self.at_work.map_or(0, |at_work| {
+        // One that has ended shows what it showed before.
+        let at_work = if job.is_ended() { Some(0) } else { self.at_work };
+        let of_items = at_work.filter(|_| is_split(job)).map_or(0, |at_work| {
             let all = job.redrive.as_ref().map_or(job.items_dispatched(), |redrive| redrive.before.failed);
             let Counts { succeeded, failed, .. } = self.counts();
             percent(succeeded + failed + at_work, all)
@@ -147,6 +149,11 @@ impl Counters {
     pub fn last_moved(&self) -> Option<Timestamp> {
         self.open.iter().map(|tally| tally.at).chain(self.totals.at).max()
     }
+}
+
+/// True if all items of the attempt are dispatched.
+fn is_split(job: &Job) -> bool {
+    job.split.done && (job.split.at_end || job.redrive.is_some())
 }
 
 /// The open tallies as a few ranges, so that one stuck tally does not make every read include all tallies behind it.
