@@ -107,3 +107,13 @@ pub fn check_view(job: &Job, view: &JobView, record: &mut JobRecord) -> Checked 
     ensure(code != Some(StopCode::AuditFailed), || "its audit failed".into())?;
     ensure(job.wake_at.is_some() != job.is_ended(), || format!("status and wake time disagree: {:?}", job.wake_at))
 }
+
+/// Checks the percent of a job with the items of its unfinished chunks. It never goes back either, unless a stop skips them.
+pub fn check_slow_view(job: &Job, view: &JobView, slow: &JobView, record: &mut JobRecord) -> Checked {
+    let before = std::mem::replace(&mut record.slow, (job.attempt, slow.percent));
+    ensure(slow.percent >= view.percent, || {
+        format!("{} percent with items at work, {} without", slow.percent, view.percent)
+    })?;
+    let falls = job.attempt == before.0 && slow.percent < before.1 && !job.is_stopped();
+    ensure(!falls, || format!("{} percent with items at work, after {}", slow.percent, before.1))
+}

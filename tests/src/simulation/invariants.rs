@@ -17,7 +17,7 @@ use rowmill_core::model::spec::Tolerance;
 use rowmill_core::model::tally::{ChunkAddress, Tally};
 use rowmill_core::ports::{Ceilings, DeadLetters, Jobs, NewJob, Tallies};
 
-use super::checks::{Checked, check_tally, check_totals, check_view, ensure, now};
+use super::checks::{Checked, check_slow_view, check_tally, check_totals, check_view, ensure, now};
 use super::files::SimulatedFile;
 use super::oracle::{JobRecord, RowEnd};
 use super::pause_checks::{ChunksAtWork, JobAtDelivery};
@@ -377,14 +377,16 @@ impl Invariants {
     /// The shown job agrees with its commits, and its progress never goes back.
     pub fn job_moved(&self, job: JobGuid) -> Checked {
         let row = now(self.store.job(job)).map_err(|error| error.to_string())?;
-        // As it would be shown if it were slow.
-        let view = JobView::read_closely(&*self.store, &row, Timestamp::MAX);
-        let view = now(view).map_err(|error| error.to_string())?;
-        if view.items_at_work.is_some_and(|items| items > 0) {
+        let view = now(JobView::read(&*self.store, &row)).map_err(|error| error.to_string())?;
+        // As it is shown once it is slow.
+        let slow = JobView::read_closely(&*self.store, &row, Timestamp::MAX);
+        let slow = now(slow).map_err(|error| error.to_string())?;
+        if slow.items_at_work.is_some_and(|items| items > 0) {
             self.reach("items at work");
         }
         let mut known = self.known();
         let record = known.jobs.get_mut(&job).ok_or("an unknown job moved")?;
-        check_view(&row, &view, record).map_err(|what| format!("{}: {what}", job_name(job)))
+        let checked = check_view(&row, &view, record).and_then(|()| check_slow_view(&row, &view, &slow, record));
+        checked.map_err(|what| format!("{}: {what}", job_name(job)))
     }
 }

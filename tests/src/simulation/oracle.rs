@@ -106,6 +106,8 @@ pub struct JobRecord {
     pub deaths: BTreeMap<ChunkAddress, u32>,
     /// The last view that was shown.
     pub shown: Shown,
+    /// Attempt and percent of the last view with the items of unfinished chunks.
+    pub slow: (u32, u8),
 }
 
 /// The progress in a view of a job.
@@ -136,6 +138,7 @@ impl JobRecord {
             sent: BTreeSet::new(),
             deaths: BTreeMap::new(),
             shown: Shown { attempt: 1, ..Shown::default() },
+            slow: (1, 0),
         }
     }
 
