@@ -76,6 +76,12 @@ impl fmt::Display for Routes {
 async fn work(stack: &LocalStack, routes: &Routes, number: usize, end: Instant, rush: Duration) {
     let within_the_rush = || rush.mul_f64(fastrand::f64());
     sleep(within_the_rush()).await;
+    // A task whose lease was over is another worker's.
+    while hold(stack, routes, number, end, end + within_the_rush()).await == StatusCode::GONE {}
+}
+
+/// Leases a task, beats until `end` and then reports its item; the last answer.
+async fn hold(stack: &LocalStack, routes: &Routes, number: usize, end: Instant, finish_at: Instant) -> StatusCode {
     let lease = json!({ "jobTypes": ["render"], "worker": format!("w{number}") });
     let task = loop {
         match routes.send("lease", stack.post("/api/tasks/lease").json(&lease)).await {
@@ -85,22 +91,25 @@ async fn work(stack: &LocalStack, routes: &Routes, number: usize, end: Instant, 
     };
     let path = |action: &str| format!("/api/tasks/{}/{action}", task["taskId"].as_str().expect("an id"));
     let body = json!({ "token": task["token"] });
-    let send = async |route| {
-        while routes.send(route, stack.post(&path(route)).json(&body)).await.0 != StatusCode::OK {
-            sleep(Duration::from_secs(1)).await;
+    let send = async |route| loop {
+        match routes.send(route, stack.post(&path(route)).json(&body)).await.0 {
+            end @ (StatusCode::OK | StatusCode::GONE) => break end,
+            _ => sleep(Duration::from_secs(1)).await,
         }
     };
     let mut next = Instant::now();
     loop {
         sleep_until(next).await;
-        send("beat").await;
+        if send("beat").await == StatusCode::GONE {
+            return StatusCode::GONE;
+        }
         next += BEAT;
         if next >= end {
             break;
         }
     }
-    sleep_until(end + within_the_rush()).await;
-    send("finish").await;
+    sleep_until(finish_at).await;
+    send("finish").await
 }
 
 /// Shows a job five times a second, and creates one every second.
@@ -167,11 +176,15 @@ async fn main() -> ExitCode {
     let routes = Routes::default();
     let rush = Duration::from_secs(rush);
     let end = Instant::now() + rush + Duration::from_secs(seconds);
-    tokio::select! {
-        _ = join_all((0..workers).map(|number| work(&stack, &routes, number, end, rush))) => {}
-        () = use_jobs(&stack, &routes, &job) => {}
-    }
-    let ended = stack.ended(&job).await;
+    let has_ended = async {
+        sleep_until(end).await;
+        stack.ended(&job).await
+    };
+    let ended = tokio::select! {
+        ended = has_ended => ended,
+        _ = join_all((0..workers).map(|number| work(&stack, &routes, number, end, rush))) => stack.ended(&job).await,
+        () = use_jobs(&stack, &routes, &job) => unreachable!("it goes on for ever"),
+    };
     println!("{workers} workers within {} s, tasks of {seconds} s\n\n{routes}", rush.as_secs());
     let is_exact = ended["itemsSucceeded"] == json!(workers);
     let audit = stack.runs(&["audit", &job]).await;

@@ -109,10 +109,11 @@ pub fn check_view(job: &Job, view: &JobView, record: &mut JobRecord) -> Checked 
 }
 
 /// Checks the percent of a job with the items of its unfinished chunks. It never goes back either, unless a stop skips them.
-pub fn check_slow_view(job: &Job, view: &JobView, slow: &JobView, record: &mut JobRecord) -> Checked {
+pub fn check_slow_view(job: &Job, slow: &JobView, record: &mut JobRecord) -> Checked {
     let before = std::mem::replace(&mut record.slow, (job.attempt, slow.percent));
-    ensure(slow.percent >= view.percent, || {
-        format!("{} percent with items at work, {} without", slow.percent, view.percent)
+    let done = slow.item_progress + slow.items_at_work.unwrap_or(0);
+    ensure(done <= slow.item_count || job.redrive.is_some(), || {
+        format!("{done} of {} items are done", slow.item_count)
     })?;
     let falls = job.attempt == before.0 && slow.percent < before.1 && !job.is_stopped();
     ensure(!falls, || format!("{} percent with items at work, after {}", slow.percent, before.1))

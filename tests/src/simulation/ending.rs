@@ -47,7 +47,7 @@ impl Invariants {
         let end = job.end().ok_or_else(|| format!("it has not ended: {:?}", job.status()))?;
         self.job_moved(job.job_guid)?;
         let store: Arc<dyn JobStore> = Arc::clone(&self.store) as Arc<dyn JobStore>;
-        let view = now(JobView::read(&*store, job)).map_err(|error| error.to_string())?;
+        let view = now(JobView::read_for_list(&*store, job)).map_err(|error| error.to_string())?;
         self.waited_for_long(job)?;
         let known = self.known();
         let record = known.jobs.get(&job.job_guid).ok_or("an unknown job")?;

@@ -377,16 +377,16 @@ impl Invariants {
     /// The shown job agrees with its commits, and its progress never goes back.
     pub fn job_moved(&self, job: JobGuid) -> Checked {
         let row = now(self.store.job(job)).map_err(|error| error.to_string())?;
-        let view = now(JobView::read(&*self.store, &row)).map_err(|error| error.to_string())?;
+        let view = now(JobView::read_for_list(&*self.store, &row)).map_err(|error| error.to_string())?;
         // As it is shown once it is slow.
-        let slow = JobView::read_closely(&*self.store, &row, Timestamp::MAX);
+        let slow = JobView::read(&*self.store, &row, Timestamp::MAX);
         let slow = now(slow).map_err(|error| error.to_string())?;
         if slow.items_at_work.is_some_and(|items| items > 0) {
             self.reach("items at work");
         }
         let mut known = self.known();
         let record = known.jobs.get_mut(&job).ok_or("an unknown job moved")?;
-        let checked = check_view(&row, &view, record).and_then(|()| check_slow_view(&row, &view, &slow, record));
+        let checked = check_view(&row, &view, record).and_then(|()| check_slow_view(&row, &slow, record));
         checked.map_err(|what| format!("{}: {what}", job_name(job)))
     }
 }

@@ -5,6 +5,7 @@ mod admission;
 mod at_work;
 mod audits;
 mod breakers;
+mod cancels;
 mod dead_letters;
 mod dedupes;
 mod estimates;

@@ -6,7 +6,6 @@ use rowmill_api::problem::ProblemCode;
 use rowmill_api::routes::Operation;
 use rowmill_aws::host::http::{Call, Problem, json_response, path_parameter, read_json, to_be_polled};
 use rowmill_core::model::job::Job;
-use rowmill_core::ports::JobStore;
 
 use crate::cancel::Canceller;
 use crate::error::ChangeError;
@@ -27,19 +26,20 @@ pub async fn handle(use_cases: &UseCases, call: Call) -> Result<Response<Body>, 
         Operation::RetuneJob => {
             let limits = read_json(&call.request)?;
             let job = retuner.retune(owner, job_guid, &limits).await?;
-            return Ok(answer(200, &*canceller.jobs, &job).await);
+            return Ok(answer(200, canceller, &job).await);
         }
         Operation::CancelJob => canceller.cancel(owner, job_guid, call.is_by_operator()).await?,
         Operation::PauseJob => pauser.pause(owner, job_guid).await?,
         Operation::ResumeJob => pauser.resume(owner, job_guid).await?,
         _ => return Err(Problem::no_such_route()),
     };
-    Ok(answer(202, &*canceller.jobs, &job).await)
+    Ok(answer(202, canceller, &job).await)
 }
 
-async fn answer(status: u16, jobs: &dyn JobStore, job: &Job) -> Response<Body> {
+async fn answer(status: u16, canceller: &Canceller, job: &Job) -> Response<Body> {
     // The job is changed already, so a failed read of its counters must not fail the request.
-    let view = JobView::read(jobs, job).await.unwrap_or_else(|_| JobView::of(job, None));
+    let view = JobView::read(&*canceller.jobs, job, canceller.clock.now()).await;
+    let view = view.unwrap_or_else(|_| JobView::of(job, None));
     let response = json_response(status, &view);
     if job.is_ended() { response } else { to_be_polled(response) }
 }

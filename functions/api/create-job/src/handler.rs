@@ -30,7 +30,8 @@ async fn create(creator: &Creator, call: &Call) -> Result<Response<Body>, Proble
     let key = request.headers().contains_key("idempotency-key").then(|| header(request, "idempotency-key"));
     let accepted = creator.accept(owner, &body, key.map(Option::unwrap_or_default)).await;
     let Accepted { job, is_same } = accepted.map_err(|error| problem(error, creator))?;
-    let mut response = json_response(if is_same { 200 } else { 202 }, &JobView::read(&*creator.jobs, &job).await?);
+    let view = JobView::read(&*creator.jobs, &job, creator.clock.now()).await?;
+    let mut response = json_response(if is_same { 200 } else { 202 }, &view);
     if let Ok(location) = format!("/api/jobs/{}", job.job_guid).try_into() {
         response.headers_mut().insert("location", location);
     }

@@ -24,7 +24,8 @@ async fn redrive(redriver: &Redriver, call: &Call) -> Result<Response<Body>, Pro
         .await
         .map_err(|error| problem(error, redriver))?;
     // The attempt has started already, so a failed read of its counters must not fail the request.
-    let view = JobView::read(&*redriver.jobs, &job).await.unwrap_or_else(|_| JobView::of(&job, None));
+    let view = JobView::read(&*redriver.jobs, &job, redriver.clock.now()).await;
+    let view = view.unwrap_or_else(|_| JobView::of(&job, None));
     Ok(to_be_polled(json_response(202, &view)))
 }
 

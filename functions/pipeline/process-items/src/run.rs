@@ -24,6 +24,9 @@ use rowmill_core::items::progress::Progress;
 /// Time between two looks at the job of a call that may be dropped.
 const STOP_LOOK: Duration = Duration::from_secs(2);
 
+/// How long a target may take to hear of a cancel: the skip of the chunk waits for it.
+const CANCEL_MAX: Duration = Duration::from_secs(5);
+
 /// State that the runs of a process share.
 pub struct Runs {
     pub prepared: PreparedJobs,
@@ -139,7 +142,7 @@ impl ChunkRun<'_> {
     /// Processes a batch until this time. If the job stops meanwhile, and its processor takes a cancel, it is dropped.
     pub async fn in_time(&self, limit: Timestamp, batch: &mut [InputItem], call: BatchCall) -> InTime {
         let processor = Arc::clone(&self.prepared.processor);
-        if !processor.is_cancellable() {
+        if !processor.is_cancellable() || self.prepared.spec.is_dry_run() {
             return self.before(limit, self.process(batch, call)).await.map_or(InTime::Late, InTime::Done);
         }
         let well_formed = batch.iter().filter(|item| item.record.is_ok());
@@ -151,14 +154,19 @@ impl ChunkRun<'_> {
                 if let Some(results) = self.before(look_at, work.as_mut()).await {
                     return InTime::Done(results);
                 }
-                match self.ended().await {
-                    Ok(Some(end @ (Conclusion::Skip | Conclusion::End(_)))) => break end,
-                    _ if self.clock.now() >= limit => return InTime::Late,
-                    _ => {}
+                if self.clock.now() >= limit {
+                    return InTime::Late;
+                }
+                if let Ok(Some(end @ (Conclusion::Skip | Conclusion::End(_)))) = self.ended().await {
+                    break end;
                 }
             }
         };
-        self.before(self.time_limit + self.limits.margin / 2, processor.cancel(&identifiers)).await;
+        // If the attempt is past, another run may have counted these items, or a later attempt may be at them.
+        if end == Conclusion::Skip {
+            let hear_by = limit.min(self.clock.now() + CANCEL_MAX);
+            self.before(hear_by, processor.cancel(self.attempt, &identifiers)).await;
+        }
         InTime::Stopped(end)
     }
 

@@ -81,7 +81,8 @@ impl ItemProcessor for Scripted {
         self.cancelled.is_some()
     }
 
-    async fn cancel(&self, identifiers: &[String]) {
+    async fn cancel(&self, attempt: u32, identifiers: &[String]) {
+        assert_eq!(attempt, 1);
         self.cancelled.as_ref().unwrap().lock().unwrap().extend_from_slice(identifiers);
     }
 }
@@ -276,6 +277,17 @@ async fn a_call_is_dropped_when_its_job_stops_if_its_target_takes_a_cancel() {
         let of_batch = || [3, 4].map(|row| Item::identifier(bench.job_guid, row)).to_vec();
         assert_eq!(told, takes_cancel.then(of_batch));
     }
+}
+
+#[tokio::test]
+async fn nobody_is_told_of_a_cancel_if_another_run_has_counted_the_items() {
+    let bench = Bench::new().await;
+    let end_at = Some((3, bench.jobs.clone()));
+    let cancelled = Some(Mutex::default());
+    let processor = Arc::new(Scripted { end_at, hangs_at: Some(4), cancelled, ..Scripted::default() });
+    let (end, _) = bench.run_of(Arc::clone(&processor), MINUTES).await;
+    assert_eq!(end.unwrap(), Conclusion::End(ChunkEnd::Past));
+    assert!(processor.cancelled.as_ref().unwrap().lock().unwrap().is_empty());
 }
 
 #[tokio::test]

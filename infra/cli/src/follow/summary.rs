@@ -115,7 +115,7 @@ pub fn summary(job: &JobView, details: &Details<'_>) -> String {
         rows.push(("skipped", count(job.items_skipped)));
     }
     if let Some(at_work @ 1..) = job.items_at_work {
-        rows.push(("at work", format!("{} done in unfinished chunks, not counted above", count(at_work))));
+        rows.push(("unfinished", format!("{} items done in unfinished chunks, not counted above", count(at_work))));
     }
     if let Some(unprocessed) = &job.unprocessed {
         rows.push(("unprocessed", format!("row {} on, not counted above", count(unprocessed.from_row))));

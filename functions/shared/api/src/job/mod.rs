@@ -111,7 +111,7 @@ pub struct JobView {
     /// How many items were not processed because the job was stopped.
     pub items_skipped: u64,
     /// How many items are done in chunks that are not finished. They move `percent`, and are in no other figure yet. Null
-    /// if they are not known: in lists, in the first minute, and of more than 100 chunks.
+    /// if they are not known: in lists, in the first minute, before the file is split, and of more than 100 chunks.
     #[serde(default)]
     #[schema(required)]
     pub items_at_work: Option<u64>,

@@ -32,13 +32,13 @@ impl JobReader {
 
     /// The job with its counters, and with what its unfinished chunks have done.
     pub async fn show(&self, job: &Job) -> Result<JobView, PortError> {
-        JobView::read_closely(&*self.jobs, job, self.clock.now()).await
+        JobView::read(&*self.jobs, job, self.clock.now()).await
     }
 
     /// The owner's jobs, newest first.
     pub async fn list(&self, owner: &Owner, filter: &JobFilter) -> Result<JobPage, PortError> {
         let page = self.jobs.jobs(owner, filter, self.clock.now()).await?;
-        let shown: Vec<_> = page.jobs.iter().map(|job| JobView::read(&*self.jobs, job)).collect();
+        let shown: Vec<_> = page.jobs.iter().map(|job| JobView::read_for_list(&*self.jobs, job)).collect();
         let jobs = stream::iter(shown).buffered(COUNTERS_CONCURRENCY).try_collect().await?;
         Ok(JobPage { jobs, next: page.next })
     }

@@ -13,13 +13,14 @@ use super::{JobError, JobLinks, JobView, JobWarning, PauseCode, PauseReason, Pau
 use crate::cost::JobCost;
 
 impl JobView {
-    /// The current view of a job. Reads the counters if the row does not have them.
-    pub async fn read(jobs: &dyn JobStore, job: &Job) -> Result<Self, PortError> {
+    /// The current view of a job, as a list has it: without the items that are done in unfinished chunks. Reads the
+    /// counters if the row does not have them.
+    pub async fn read_for_list(jobs: &dyn JobStore, job: &Job) -> Result<Self, PortError> {
         Ok(Self::of(job, counters(jobs, job).await?.as_ref()))
     }
 
-    /// As [`read`](Self::read), with the items that are done in unfinished chunks.
-    pub async fn read_closely(jobs: &dyn JobStore, job: &Job, now: Timestamp) -> Result<Self, PortError> {
+    /// The current view of a job.
+    pub async fn read(jobs: &dyn JobStore, job: &Job, now: Timestamp) -> Result<Self, PortError> {
         let counters = match counters(jobs, job).await? {
             Some(counters) if !job.is_ended() => Some(counters.with_at_work(jobs, job, now).await?),
             counters => counters,

@@ -46,8 +46,8 @@ pub use queue::{Deliveries, Queue};
 pub use record_store::RecordStore;
 pub use request_counts::{Counted, RequestCounts, RequestToCount};
 pub use target::{
-    ACCEPTED, ANSWER_MAX_BYTES, REQUEST_MAX_BYTES, RecordObject, Target, TargetError, TargetItem, TargetRequest,
-    TargetTask,
+    ACCEPTED, ANSWER_MAX_BYTES, REQUEST_MAX_BYTES, RecordObject, Target, TargetCancel, TargetError, TargetItem,
+    TargetRequest, TargetTask,
 };
 pub use tasks::Tasks;
 pub use upload_store::UploadStore;

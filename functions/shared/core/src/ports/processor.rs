@@ -117,9 +117,9 @@ pub trait ItemProcessor: Send + Sync {
         false
     }
 
-    /// Tells that nobody waits for the outcomes of these items any more, because their job has stopped. Default: nobody
-    /// is told.
-    async fn cancel(&self, _identifiers: &[String]) {}
+    /// Tells that nobody waits for the outcomes of these items any more, because this attempt of their job has stopped.
+    /// Default: nobody is told.
+    async fn cancel(&self, _attempt: u32, _identifiers: &[String]) {}
 
     /// The result file that collects the outputs of the items, if there is one. Called once, when the job is created.
     fn output(&self) -> Option<OutputFile> {

@@ -42,9 +42,18 @@ pub struct TargetRequest<'a> {
     /// If the target may answer later: the task by which it does.
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
     pub task: Option<TargetTask>,
-    /// Identifiers of items of an earlier call, which was dropped because their job has stopped. Then there are no items.
-    #[serde(skip_serializing_if = "<[_]>::is_empty")]
-    pub cancel: &'a [String],
+    /// If earlier calls were dropped because their job has stopped. Then there are no items.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cancel: Option<TargetCancel<'a>>,
+}
+
+/// The items whose calls were dropped.
+#[derive(Clone, Copy, serde::Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct TargetCancel<'a> {
+    /// The attempt of the job that has stopped. A redrive is the next one, and may call with the items again.
+    pub attempt: u32,
+    pub item_identifiers: &'a [String],
 }
 
 impl<'a> TargetRequest<'a> {
@@ -55,7 +64,7 @@ impl<'a> TargetRequest<'a> {
         params: &'a Map<String, Value>,
         items: Vec<TargetItem<'a>>,
     ) -> Self {
-        Self { job_guid, job_type, params, items, task: None, cancel: &[] }
+        Self { job_guid, job_type, params, items, task: None, cancel: None }
     }
 }
 

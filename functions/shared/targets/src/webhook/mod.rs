@@ -151,10 +151,14 @@ impl Target for WebhookTarget {
     async fn call(&self, request: &TargetRequest<'_>) -> Result<Vec<u8>, TargetError> {
         let body =
             serde_json::to_vec(request).map_err(|_| TargetError::refused("the items cannot be written as JSON"))?;
-        let of_items = request.items.iter().map(|item| item.item_identifier.as_str());
-        // No item is called so: a cancel is another request than the call that it cancels.
-        let of_cancel = (!request.cancel.is_empty()).then_some("cancel").into_iter();
-        let key = idempotency_key(of_items.chain(of_cancel).chain(request.cancel.iter().map(String::as_str)));
+        let key = match &request.cancel {
+            None => idempotency_key(request.items.iter().map(|item| item.item_identifier.as_str())),
+            // No item is called so: a cancel is another request than the call that it cancels.
+            Some(cancel) => {
+                let name = format!("cancel {}", cancel.attempt);
+                idempotency_key([&name].into_iter().chain(cancel.item_identifiers).map(String::as_str))
+            }
+        };
         let answer = tokio::time::timeout(self.timeout, self.answer(body.into(), &key, request.task.is_some())).await;
         let answer = answer.unwrap_or_else(|_| {
             Err(TargetError::no_answer(format!("there was no answer within {} s", self.timeout.as_secs_f32())))

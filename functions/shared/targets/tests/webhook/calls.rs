@@ -5,7 +5,7 @@ use std::process::Command;
 use std::sync::Arc;
 
 use rowmill_core::ports::processor::Item;
-use rowmill_core::ports::{Target, TargetItem, TargetRequest};
+use rowmill_core::ports::{Target, TargetCancel, TargetItem, TargetRequest};
 use rowmill_core::text::Record;
 use rowmill_targets::lookup::SystemLookup;
 use rowmill_targets::signature::WebhookSecrets;
@@ -72,14 +72,19 @@ async fn a_cancel_is_a_signed_call_with_a_key_of_its_own() {
     let items = items(2);
     let request = TargetRequest::of(job_guid(), "notify", &params, items.iter().map(TargetItem::from).collect());
     target.call(&request).await.unwrap();
-    let cancel: Vec<String> = request.items.iter().map(|item| item.item_identifier.clone()).collect();
-    target.call(&TargetRequest { items: Vec::new(), cancel: &cancel, ..request }).await.unwrap();
-    let [called, cancelled] = &server.seen()[..] else { panic!("two calls") };
+    let of_items: Vec<String> = request.items.iter().map(|item| item.item_identifier.clone()).collect();
+    for attempt in [1, 2] {
+        let cancel = Some(TargetCancel { attempt, item_identifiers: &of_items });
+        target.call(&TargetRequest { items: Vec::new(), cancel, ..request.clone() }).await.unwrap();
+    }
+    let [called, cancelled, again] = &server.seen()[..] else { panic!("three calls") };
     let body: Value = serde_json::from_slice(&cancelled.body).unwrap();
-    let expected = json!({ "jobGuid": job_guid(), "jobType": "notify", "params": {}, "items": [], "cancel": cancel });
+    let expected = json!({ "jobGuid": job_guid(), "jobType": "notify", "params": {}, "items": [],
+        "cancel": { "attempt": 1, "itemIdentifiers": of_items } });
     assert_eq!(body, expected);
     assert_eq!(cancelled.headers["rowmill-signature"], expected_signature(cancelled));
-    assert_ne!(cancelled.headers["idempotency-key"], called.headers["idempotency-key"]);
+    let keys = [called, cancelled, again].map(|seen| &seen.headers["idempotency-key"]);
+    assert!(keys[0] != keys[1] && keys[1] != keys[2], "each attempt is cancelled by itself: {keys:?}");
     let body: Value = serde_json::from_slice(&called.body).unwrap();
     assert_eq!(body.get("cancel"), None, "a target that takes no cancel sees no such field");
 }

@@ -47,7 +47,7 @@ use crate::model::task::TaskTerms;
 use crate::ports::processor::{
     CostClass, HandedOver, InputKind, Item, ItemError, ItemOutcome, ItemProcessor, JobType, ParamsError,
 };
-use crate::ports::{REQUEST_MAX_BYTES, Target, TargetError, TargetItem, TargetRequest, TargetTask};
+use crate::ports::{REQUEST_MAX_BYTES, Target, TargetCancel, TargetError, TargetItem, TargetRequest, TargetTask};
 use crate::text::json_bytes;
 
 /// Maximum number of attempts to get a valid answer.
@@ -209,10 +209,11 @@ impl ItemProcessor for TargetProcessor {
         self.calls.cancel
     }
 
-    async fn cancel(&self, identifiers: &[String]) {
+    async fn cancel(&self, attempt: u32, item_identifiers: &[String]) {
         let Some(caller) = self.caller() else { return };
+        let cancel = Some(TargetCancel { attempt, item_identifiers });
         // Its outcomes count for nothing, whether it hears of that or not.
-        caller.target.call(&TargetRequest { cancel: identifiers, ..caller.request(&[]) }).await.ok();
+        caller.target.call(&TargetRequest { cancel, ..caller.request(&[]) }).await.ok();
     }
 
     async fn process_batch(&self, items: &[Item]) -> Vec<Result<ItemOutcome, ItemError>> {
