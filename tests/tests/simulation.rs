@@ -149,6 +149,10 @@ const ONCE_FAILED: &[(u64, &str)] = &[
         1_002_000_832,
         "the permit of a dead worker waited for its paused job, which waited for the job that lacked the permit",
     ),
+    (
+        1_010_227_922,
+        "a worker reported a transient failure while it was at the next item: that one was lent, and the reply was lost",
+    ),
     (1_001_011_909, "a run called a service after its time was over, and its job had ended"),
 ];
 

@@ -230,7 +230,12 @@ impl Turn {
                 return Err(Ended::Lost);
             }
             if !left.is_zero() {
-                self.beat(at, false).await?;
+                // The report of a transient failure gives the task back, so it waits for the end of this item.
+                let waits = at.done.iter().any(|(_, result)| result.as_ref().is_err_and(|error| error.transient));
+                let held_back = if waits { std::mem::take(&mut at.done) } else { Vec::new() };
+                let beaten = self.beat(at, false).await;
+                at.done.extend(held_back);
+                beaten?;
             }
         }
         Ok(self.items.end_work(item).map(|()| json!({ "row": output_of(item.row) })))
