@@ -30,7 +30,7 @@ use task::Ended;
 /// Wait before the next lease if the API names none.
 const ASK_AGAIN: Duration = Duration::from_secs(5);
 
-/// Longest wait of a slot whose command fails again and again. An item that three workers fail at is poison: a worker
+/// Longest wait of a slot whose command, or an item of it, fails again and again. An item that three workers fail at is poison: a worker
 /// on which nothing works must not get at all items of a job.
 const FAILING_MAX: Duration = Duration::from_secs(60);
 
@@ -117,7 +117,7 @@ impl Worker {
         while let Some(task) = self.next_task().await? {
             let mut hold = Hold::new(self, &task);
             let ended = task::work(self, &task, &mut hold).await?;
-            let (items, items_failed) = hold.outcomes.reported();
+            let (items, items_failed) = hold.outcomes.done();
             let has_failed = matches!(ended, Ended::Failed(_));
             self.update(|done| {
                 done.items += items;
@@ -125,8 +125,10 @@ impl Worker {
                 done.tasks_failed += usize::from(has_failed);
             });
             eprintln!("task {}: {items} of {} items done{ended}", task.task_id, task.items.len());
-            failures = if has_failed { failures + 1 } else { 0 };
-            if has_failed {
+            // Transient failures count in the end, too: what fails at this machine may work at another one.
+            let is_unwell = has_failed || matches!(ended, Ended::Transient);
+            failures = if is_unwell { failures + 1 } else { 0 };
+            if is_unwell {
                 let wait = Duration::from_secs(1 << (failures - 1).min(6)).min(FAILING_MAX);
                 self.rest(wait.mul_f64(0.5 + fastrand::f64() / 2.0)).await;
             }

@@ -74,6 +74,8 @@ pub struct Outcomes {
     known: Vec<Option<(Outcome, usize)>>,
     /// Number of items whose outcomes the API has.
     reported: usize,
+    /// Those of them that are done: all but the ones with a transient failure.
+    done: usize,
     failed: usize,
     waiting_bytes: usize,
 }
@@ -82,7 +84,7 @@ impl Outcomes {
     pub fn of(names: Vec<String>) -> Self {
         let places = names.iter().cloned().zip(0..).collect();
         let known = names.iter().map(|_| None).collect();
-        Self { names, places, known, reported: 0, failed: 0, waiting_bytes: 0 }
+        Self { names, places, known, reported: 0, done: 0, failed: 0, waiting_bytes: 0 }
     }
 
     /// Takes a line of the command.
@@ -113,9 +115,14 @@ impl Outcomes {
         }
     }
 
-    /// Items whose outcomes the API has, and how many of them failed.
-    pub fn reported(&self) -> (usize, usize) {
-        (self.reported, self.failed)
+    /// Number of items that are done as the API knows, and how many of them failed.
+    pub fn done(&self) -> (usize, usize) {
+        (self.done, self.failed)
+    }
+
+    /// True if a beat would report a transient failure. It gives back the task, so no item may be at work then.
+    pub fn give_back(&self) -> bool {
+        self.ready(self.before_last()).any(|(outcome, _)| outcome.is_transient())
     }
 
     /// True if what a beat can report fills a report.
@@ -148,8 +155,11 @@ impl Outcomes {
     pub fn taken(&mut self, count: usize) {
         for place in self.reported..self.reported + count {
             let (outcome, bytes) = self.known[place].take().expect("only known outcomes are reported");
-            self.failed += usize::from(matches!(outcome, Outcome::Failed(_)));
             self.waiting_bytes -= bytes;
+            if !outcome.is_transient() {
+                self.done += 1;
+                self.failed += usize::from(matches!(outcome, Outcome::Failed(_)));
+            }
         }
         self.reported += count;
     }
@@ -159,21 +169,37 @@ impl Outcomes {
         self.reported == self.names.len()
     }
 
+    /// True if no item is left to another worker.
+    pub fn are_done(&self) -> bool {
+        self.done == self.names.len()
+    }
+
     fn before_last(&self) -> usize {
         self.names.len().saturating_sub(1)
+    }
+
+    /// What can be reported of the items before `end`: the outcomes up to the first item without one.
+    fn ready(&self, end: usize) -> impl Iterator<Item = &(Outcome, usize)> {
+        self.known[self.reported..end.max(self.reported)].iter().map_while(Option::as_ref)
     }
 
     /// Number of items of the next report, of those before `end`, and the bytes of their lines.
     fn next(&self, end: usize) -> (usize, usize) {
         let (mut count, mut total) = (0, 0);
-        for known in &self.known[self.reported..end.max(self.reported)] {
-            let Some((_, bytes)) = known else { break };
+        for (_, bytes) in self.ready(end) {
             if total >= REPORT_BYTES {
                 break;
             }
             (count, total) = (count + 1, total + bytes);
         }
         (count, total)
+    }
+}
+
+impl Outcome {
+    /// True if the item is tried again.
+    fn is_transient(&self) -> bool {
+        matches!(self, Self::Failed(failure) if failure.transient == Some(true))
     }
 }
 
@@ -261,7 +287,22 @@ mod tests {
         sent["outputs"][0]["output"]["a"] = json!(1);
         assert_eq!((sent, count), (expected, 3));
         outcomes.taken(3);
-        assert_eq!(outcomes.reported(), (3, 1));
+        assert_eq!(outcomes.done(), (3, 1));
+    }
+
+    #[test]
+    fn a_transient_failure_gives_back_the_task_once_it_can_be_reported() {
+        let mut outcomes = outcomes(3);
+        outcomes.add(r#"{"itemIdentifier": "j/2", "transient": true}"#).unwrap();
+        assert!(!outcomes.give_back(), "the first item is at work");
+        outcomes.add(r#"{"itemIdentifier": "j/1", "transient": false}"#).unwrap();
+        assert!(outcomes.give_back());
+        outcomes.taken(2);
+        assert_eq!((outcomes.done(), outcomes.give_back()), ((1, 1), false), "the second is tried again");
+        outcomes.add(r#"{"itemIdentifier": "j/3", "transient": true}"#).unwrap();
+        assert!(!outcomes.give_back(), "a beat does not report the last item");
+        outcomes.taken(1);
+        assert!(outcomes.are_reported() && !outcomes.are_done());
     }
 
     #[test]

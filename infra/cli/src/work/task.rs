@@ -21,6 +21,8 @@ pub enum Ended {
     Done,
     /// The rest waits for another worker.
     GivenBack(String),
+    /// The same, unless an item has failed so often that this counts.
+    Transient,
     /// The command failed at the rest.
     Failed(String),
     /// The task is another worker's, or nobody's.
@@ -32,6 +34,7 @@ impl fmt::Display for Ended {
         match self {
             Self::Done => Ok(()),
             Self::GivenBack(why) => write!(f, ", the rest given back: {why}"),
+            Self::Transient => f.write_str(", an item failed with a transient error"),
             Self::Failed(why) => write!(f, ", the command failed: {why}"),
             Self::Lost => f.write_str(", the rest is no longer this worker's"),
         }
@@ -43,6 +46,8 @@ enum Stop {
     Exited(ExitStatus),
     /// What the command prints cannot be trusted.
     Garbage(BadLine),
+    /// An item failed with a transient error. To report that ends the work on the task.
+    Transient,
     Order(Open<TaskOrder>),
     Refused(ApiError),
     /// No beat was accepted in time.
@@ -92,6 +97,7 @@ async fn watch(worker: &Worker, hold: &mut Hold<'_>, program: &mut Program) -> R
         tokio::select! {
             event = program.next() => match event {
                 Ok(Event::Line(line)) => match line.and_then(|line| hold.outcomes.add(&line)) {
+                    Ok(()) if hold.outcomes.give_back() => return Ok(Stop::Transient),
                     Ok(()) => hold.hasten(),
                     Err(bad) => return Ok(Stop::Garbage(bad)),
                 },
@@ -146,7 +152,8 @@ async fn conclude(hold: &mut Hold<'_>, stop: Stop) -> Result<Ended, WorkError> {
                 hold.outcomes.complete();
             }
             match hold.report_all().await {
-                Ok(true) => return Ok(Ended::Done),
+                Ok(true) if hold.outcomes.are_done() => return Ok(Ended::Done),
+                Ok(true) => return Ok(Ended::Transient),
                 Ok(false) => return end(hold, &stop).await,
                 Err(error) => error,
             }
@@ -163,6 +170,8 @@ async fn end(hold: &Hold<'_>, stop: &Stop) -> Result<Ended, WorkError> {
     match stop {
         Stop::Exited(status) => failed(hold, &status.to_string()).await,
         Stop::Garbage(bad) => failed(hold, &format!("in its output, {bad}")).await,
+        // It has failed so often that this counts, and the items behind it wait.
+        Stop::Transient => given_back(hold, "an item failed with a transient error").await,
         Stop::Order(order) => given_back(hold, order.as_str()).await,
         Stop::Expired => given_back(hold, "the API does not answer").await,
         Stop::Interrupted => given_back(hold, "this worker ends").await,

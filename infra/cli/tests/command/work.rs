@@ -232,6 +232,37 @@ fn a_pause_reaches_the_command_which_may_finish_its_item() {
 }
 
 #[test]
+fn a_transient_failure_is_reported_once_the_command_has_ended() {
+    let folder = tempfile::tempdir().unwrap();
+    let at_work = folder.path().join("at-work");
+    let third = r#"echo "{\"itemIdentifier\":\"j/3\"}";"#;
+    // The API lends the second item again, or counts its failure because it is not the first one.
+    for (word, third, releases, says) in [
+        ("finished", third, 0, "2 of 3 items done, an item failed with a transient error"),
+        ("continue", "", 1, "1 of 3 items done, the rest given back: an item failed with a transient error"),
+    ] {
+        let early = Arc::new(Mutex::new(false));
+        let (running, is_early) = (at_work.clone(), Arc::clone(&early));
+        let tasks = Tasks::new(1, 3, move |beat, _| {
+            let gives_back = beat["batchItemFailures"].is_array();
+            *is_early.lock().unwrap() |= gives_back && running.exists();
+            order(if gives_back { word } else { "continue" })
+        });
+        // The first item takes longer than a beat, and the third one is at work when it ends.
+        let script = format!(
+            r#"touch {0}; trap 'rm {0}; {third} exit 0' TERM; echo '{{"itemIdentifier":"j/2","transient":true}}'
+            sleep 1; {FIRST} sleep 3600 & wait"#,
+            at_work.display()
+        );
+        let said = tasks.worked(0, &script);
+        assert!(said.contains(says), "{said}");
+        assert!(!*early.lock().unwrap(), "the third item was at work");
+        assert_eq!(tasks.sent("release").len(), releases);
+        assert_eq!(tasks.reported(), names(3 - releases));
+    }
+}
+
+#[test]
 fn a_command_is_stopped_before_another_worker_may_begin() {
     let folder = tempfile::tempdir().unwrap();
     let pid = folder.path().join("pid");
