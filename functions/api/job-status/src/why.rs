@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use futures::stream::{self, StreamExt, TryStreamExt};
 use rowmill_core::model::checkpoint::Checkpoint;
 use rowmill_core::model::ids::JobGuid;
 use rowmill_core::model::job::Job;
@@ -10,6 +9,7 @@ use rowmill_core::model::job::states::{Phase, Status};
 use rowmill_core::model::job_type_limits::JobTypeLimits;
 use rowmill_core::model::why::JobWhy;
 use rowmill_core::ports::{Breakers, Clock, JobFilter, JobStore, PortError, StateFilter, Tasks};
+use rowmill_core::progress::checkpoints;
 use rowmill_core::progress::counters::Counters;
 use rowmill_core::progress::task_reasons::TasksSeen;
 use rowmill_core::progress::tasks::at_work;
@@ -20,9 +20,6 @@ const OTHERS_MAX: usize = 10;
 
 /// Number of tasks that are looked at.
 const TASKS_MAX: usize = 100;
-
-/// Number of checkpoints that are read at once.
-const READS_AT_ONCE: usize = 8;
 
 /// The use case and the ports it works through.
 pub struct JobReasons {
@@ -68,8 +65,7 @@ impl JobReasons {
 
     async fn checkpoints(&self, job: &Job, counters: &Counters) -> Result<Vec<Checkpoint>, PortError> {
         let chunks = if job.is_ended() { Vec::new() } else { looked_at(job, counters) };
-        let reads: Vec<_> = chunks.into_iter().map(|chunk| self.jobs.checkpoint(job.job_guid, chunk)).collect();
-        let found: Vec<Option<Checkpoint>> = stream::iter(reads).buffered(READS_AT_ONCE).try_collect().await?;
+        let found = checkpoints::of_chunks(&*self.jobs, chunks.into_iter().map(|chunk| (job.job_guid, chunk))).await?;
         Ok(found.into_iter().flatten().collect())
     }
 

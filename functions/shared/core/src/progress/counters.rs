@@ -4,13 +4,13 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 use std::time::Duration;
 
-use futures::stream::{self, StreamExt, TryStreamExt};
 use jiff::Timestamp;
 
 use crate::model::cost::Usage;
 use crate::model::job::Job;
 use crate::model::tally::{ChunkAddress, Counts, Tally, Totals};
 use crate::ports::{JobStore, PortError};
+use crate::progress::checkpoints;
 
 /// Two open tallies with fewer closed ones than this between them share one request: to read the closed ones too costs
 /// less than a second request.
@@ -22,9 +22,6 @@ const UNFINISHED_AFTER: Duration = Duration::from_secs(60);
 
 /// The most chunks whose checkpoints are read for that. Of more, each is less than one percent.
 const UNFINISHED_MAX: usize = 100;
-
-/// Number of checkpoints that are read at once.
-const READS_AT_ONCE: usize = 16;
 
 /// The counters of a running attempt. They are exact because the totals are read before the tallies: a tally that is
 /// folded between the two reads counts once, as a tally.
@@ -61,17 +58,11 @@ impl Counters {
     pub async fn with_at_work(self, jobs: &dyn JobStore, job: &Job, now: Timestamp) -> Result<Self, PortError> {
         let is_slow = job.first_chunk_at.is_some_and(|at| now >= at + UNFINISHED_AFTER);
         let open: Vec<u64> = self.open.iter().flat_map(Tally::uncommitted).take(UNFINISHED_MAX + 1).collect();
-        if !is_split(job) || !is_slow || open.len() > UNFINISHED_MAX {
+        if !job.is_split() || !is_slow || open.len() > UNFINISHED_MAX {
             return Ok(self);
         }
         let chunks = open.into_iter().map(|number| ChunkAddress::of_number(job.attempt, number));
-        let read = async |chunk| match jobs.checkpoint(job.job_guid, chunk).await {
-            // It keeps nobody from the view of the job.
-            Err(PortError::Invalid { .. }) => Ok(None),
-            checkpoint => checkpoint,
-        };
-        let reads: Vec<_> = chunks.map(read).collect();
-        let found: Vec<_> = stream::iter(reads).buffered(READS_AT_ONCE).try_collect().await?;
+        let found = checkpoints::of_chunks(jobs, chunks.map(|chunk| (job.job_guid, chunk))).await?;
         let at_work = found.into_iter().flatten().map(|checkpoint| u64::from(checkpoint.done)).sum();
         Ok(Self { at_work: Some(at_work), ..self })
     }
@@ -92,7 +83,7 @@ impl Counters {
         let (committed, whole) = self.work(job);
         // One that has ended shows what it showed before.
         let at_work = if job.is_ended() { Some(0) } else { self.at_work };
-        let of_items = at_work.filter(|_| is_split(job)).map_or(0, |at_work| {
+        let of_items = at_work.filter(|_| job.is_split()).map_or(0, |at_work| {
             let all = job.redrive.as_ref().map_or(job.items_dispatched(), |redrive| redrive.before.failed);
             let Counts { succeeded, failed, .. } = self.counts();
             percent(succeeded + failed + at_work, all)
@@ -154,11 +145,6 @@ impl Counters {
     pub fn last_moved(&self) -> Option<Timestamp> {
         self.open.iter().map(|tally| tally.at).chain(self.totals.at).max()
     }
-}
-
-/// True if all items of the attempt are dispatched.
-fn is_split(job: &Job) -> bool {
-    job.split.done && (job.split.at_end || job.redrive.is_some())
 }
 
 /// The open tallies as a few ranges, so that one stuck tally does not make every read include all tallies behind it.

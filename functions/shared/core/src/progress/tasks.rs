@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use futures::stream::{self, StreamExt, TryStreamExt};
 use jiff::Timestamp;
 
 use crate::model::at_work::AtWork;
@@ -11,9 +10,7 @@ use crate::model::job::Job;
 use crate::model::messages::ChunkMessage;
 use crate::model::task::{Task, TaskId, TaskLook};
 use crate::ports::{JobStore, PortError, Queue, Tasks};
-
-/// Number of checkpoints that are read at once.
-const READS_AT_ONCE: usize = 32;
+use crate::progress::checkpoints;
 
 /// Time between two looks of the sweep at a job with tasks that services are called with. Nobody else finds that a
 /// service has died.
@@ -76,11 +73,9 @@ pub async fn with_checkpoints(
     jobs: &dyn JobStore,
     tasks: Vec<Task>,
 ) -> Result<Vec<(Task, Option<Checkpoint>)>, PortError> {
-    let reads = tasks.into_iter().map(async |task| {
-        let checkpoint = jobs.checkpoint(task.id().job, task.id().chunk).await?;
-        Ok((task, checkpoint))
-    });
-    stream::iter(reads).buffered(READS_AT_ONCE).try_collect().await
+    let chunks = tasks.iter().map(Task::id).map(|id| (id.job, id.chunk));
+    let read = checkpoints::of_chunks(jobs, chunks).await?;
+    Ok(tasks.into_iter().zip(read).collect())
 }
 
 /// Reads who works on these tasks.

@@ -39,6 +39,11 @@ impl SplitState {
 }
 
 impl Job {
+    /// True if all items of the attempt are dispatched.
+    pub fn is_split(&self) -> bool {
+        self.split.done && (self.split.at_end || self.redrive.is_some())
+    }
+
     /// Counts tally `number`, which ends at the border `next`; all tallies before it are dispatched. Only a runnable
     /// job counts it, after the end of a resend and before that of the split. Counted before by the same run, the tally
     /// stays counted.
