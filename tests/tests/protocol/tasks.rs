@@ -1,5 +1,6 @@
 //! Tasks: workers outside of the stack lease chunks, report outcomes, die, and are told of pauses and stops.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,8 +14,9 @@ use rowmill_core::model::dead_letter::POISON;
 use rowmill_core::model::ids::{JobGuid, Owner, RunId};
 use rowmill_core::model::job::StopCode;
 use rowmill_core::model::job::states::Status;
-use rowmill_core::model::task::{HOLDERS_MAX, LEASE, TaskTerms};
-use rowmill_core::ports::Jobs;
+use rowmill_core::model::messages::ChunkMessage;
+use rowmill_core::model::task::{HOLDERS_MAX, LEASE, Task, TaskTerms};
+use rowmill_core::ports::{Clock, Jobs, Tasks};
 use rowmill_core::ports::processor::JobType;
 use serde_json::{Value, json};
 use work_task::error::TaskError;
@@ -448,30 +450,40 @@ async fn a_message_of_a_held_task_changes_nothing() {
 }
 
 #[tokio::test]
+async fn the_task_of_a_worker_that_died_is_lent_again_within_twice_its_beat() {
+    let (world, _) = offered(files::plain_csv(4), json!({})).await;
+    let lent = world.task_work.lend(RENDER, "w1").await.unwrap().unwrap();
+    world.task_work.beat(lent.id, lent.token).await.unwrap();
+    world.clock.advance(TERMS.beat);
+    assert!(world.task_work.lend(RENDER, "w2").await.unwrap().is_none(), "it may be alive");
+    world.clock.advance(TERMS.beat);
+    assert_eq!(world.task_work.lend(RENDER, "w2").await.unwrap().unwrap().id, lent.id);
+}
+
+#[tokio::test]
 async fn owners_take_turns() {
     let world = world();
-    for owner in ["ann", "bob"] {
-        let task = |tally| {
-            let message = rowmill_core::fixtures::chunk_message(tally, 0);
-            let owner = Owner(owner.to_owned());
-            let message = rowmill_core::model::messages::ChunkMessage { owner, ..message };
-            let due_at = rowmill_core::ports::Clock::now(&*world.clock);
-            rowmill_core::model::task::Task {
-                job_type: RENDER.to_owned(),
-                message,
-                due_at,
-                called: false,
-                holder: None,
+    let mut turns = BTreeMap::from([("owner-2", 0), ("owner-5", 0)]);
+    for _ in 0..100 {
+        for (owner, first) in turns.keys().zip([0, 50]) {
+            for tally in first..first + 11 {
+                let message = rowmill_core::fixtures::chunk_message(tally, 0);
+                let message = ChunkMessage { owner: Owner((*owner).to_owned()), ..message };
+                let due_at = Clock::now(&*world.clock);
+                let task = Task { job_type: RENDER.to_owned(), message, due_at, called: false, holder: None };
+                Tasks::offer(&*world.tasks, &task, world.deadline()).await.unwrap();
             }
-        };
-        let first = if owner == "ann" { 0 } else { 50 };
-        for tally in first..first + 30 {
-            rowmill_core::ports::Tasks::offer(&*world.tasks, &task(tally), world.deadline()).await.unwrap();
+        }
+        // The jobs of these tasks do not exist: each of the ten looks of a request removes one.
+        assert!(world.task_work.lend(RENDER, "w1").await.unwrap().is_none());
+        let left = world.tasks.every_task();
+        assert_eq!(left.len(), 12, "a request looks at ten tasks");
+        for (owner, taken) in &mut turns {
+            *taken += u32::from(left.iter().filter(|task| task.message.owner.0 == *owner).count() == 1);
         }
     }
-    // The jobs of these tasks do not exist: each look removes one.
-    assert!(world.task_work.lend(RENDER, "w1").await.unwrap().is_none());
-    assert_eq!(world.tasks.every_task().len(), 50, "a request looks at ten tasks");
+    // Between the places of these two owners lie 8 % of all places on one side, and 92 % on the other.
+    assert!(turns.values().all(|taken| *taken > 30), "{turns:?}");
 }
 
 #[tokio::test]

@@ -85,6 +85,8 @@ fn every_route_but_those_that_clients_poll_has_a_throttle_of_its_own() {
     let without: Vec<String> = without.filter(|key| !throttled.contains_key(key)).collect();
     assert_eq!(without, ["GET /api/uploads/{fileGuid}", "GET /api/jobs", "GET /api/jobs/{jobGuid}"]);
     assert_eq!(throttled["GET /api/jobs/{jobGuid}/audit"]["ThrottlingRateLimit"], 10);
+    // 10,000 workers that come back within ten seconds, see docs/performance.md.
+    assert!(throttled["POST /api/tasks/lease"]["ThrottlingRateLimit"].as_u64() > Some(1000));
     assert!(properties(&template, "LiveStage")["RouteSettings"]["$connect"].is_object());
 }
 

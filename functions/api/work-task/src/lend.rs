@@ -125,13 +125,17 @@ impl TaskWork {
         Ok(None)
     }
 
-    /// The owners with tasks of this type, from a random place on, so that each has its turn.
+    /// The owners with tasks of this type from a random place on, in a random order, so that each has its turn. The
+    /// places of owners have gaps of any length, so the first one from a place on is not as often each of them.
     async fn owners(&self, job_type: &str) -> Result<Vec<(Owner, Timestamp)>, PortError> {
         let from = (self.entropy.fraction() * f64::from(u32::MAX)) as u32;
         let mut owners = self.tasks.owners(job_type, from, OWNERS_READ).await?;
         if owners.len() < OWNERS_READ {
             let before = self.tasks.owners(job_type, 0, OWNERS_READ - owners.len()).await?;
             owners.extend(before.into_iter().take_while(|(owner, _)| place_of(owner) < from));
+        }
+        for place in 1..owners.len() {
+            owners.swap(place, self.below(place + 1));
         }
         Ok(owners)
     }

@@ -1,14 +1,14 @@
 //! `rowmill workers`: lists the workers that have tasks.
 
 use std::process::ExitCode;
-use std::time::Duration;
 
 use jiff::Timestamp;
 use rowmill_api::at_work::WorkerView;
 
 use super::connection::ApiArgs;
 use super::{CommandError, print_list};
-use crate::terminal::{age, count, cut, table};
+use crate::terminal::table;
+use crate::top::text::{WORKER_COLUMNS, worker_cells};
 
 /// Lists the workers that have tasks, of all job types that you may work on
 ///
@@ -33,20 +33,9 @@ pub async fn execute(args: WorkersArgs) -> Result<ExitCode, CommandError> {
 }
 
 fn worker_table(workers: &[WorkerView], now: Timestamp) -> String {
-    let age_of = |at: Timestamp| age(Duration::try_from(now.duration_since(at)).unwrap_or_default());
-    let heading = ["worker", "type", "held", "dead", "items done", "since", "last beat"];
-    let mut rows = vec![heading.map(str::to_owned).to_vec()];
-    for worker in workers {
-        rows.push(vec![
-            cut(&worker.worker, 40),
-            cut(&worker.job_type, 24),
-            count(worker.tasks_held),
-            count(worker.tasks_dead),
-            format!("{} of {}", count(worker.items_done), count(worker.items)),
-            age_of(worker.since),
-            worker.last_beat_at.map_or_else(|| "none".to_owned(), age_of),
-        ]);
-    }
+    let heading = WORKER_COLUMNS.map(str::to_owned).to_vec();
+    let rows = workers.iter().map(|worker| worker_cells(worker, now).to_vec());
+    let rows: Vec<_> = std::iter::once(heading).chain(rows).collect();
     table(&rows, &[2, 3, 4])
 }
 

@@ -7,7 +7,10 @@ use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::Line;
 use ratatui::widgets::{Block, Cell, Paragraph, Row, Table, TableState};
 
-use super::text::{JOB_COLUMNS, QUEUE_COLUMNS, head_line, job_cells, queue_cells, rates_line, refusals_line};
+use super::text::{
+    JOB_COLUMNS, QUEUE_COLUMNS, WORKER_COLUMNS, head_line, job_cells, queue_cells, rates_line, refusals_line,
+    worker_cells,
+};
 use super::{Queue, Rates, Snapshot};
 use crate::terminal::escape_controls;
 
@@ -17,8 +20,11 @@ const HEAD_AND_FOOT: [u16; 3] = [3, 1, 1];
 /// The fewest lines that the jobs have, with their border and heading.
 const JOBS_LEAST: u16 = 4;
 
-/// The border and the heading of the queues.
-const QUEUES_FRAME: u16 = 3;
+/// The border and the heading of a table.
+const FRAME: u16 = 3;
+
+/// The most workers that are shown, if the screen is high enough.
+const WORKERS_MAX: usize = 8;
 
 #[derive(Debug, Default)]
 pub struct Screen {
@@ -73,13 +79,16 @@ impl Screen {
             return;
         };
         let [head, detail, foot] = HEAD_AND_FOOT;
-        let lines = frame.area().height.saturating_sub(head + QUEUES_FRAME + JOBS_LEAST + detail + foot);
+        let lines = frame.area().height.saturating_sub(head + FRAME + JOBS_LEAST + detail + foot);
         let queues = fitting(&snapshot.queues, lines.into());
-        let queue_lines = u16::try_from(queues.len()).unwrap_or(u16::MAX).saturating_add(QUEUES_FRAME);
-        let [head, middle, jobs, detail, foot] = Layout::vertical([
+        let queue_lines = u16::try_from(queues.len()).unwrap_or(u16::MAX);
+        let worker_lines = lines_of_workers(snapshot.workers().len(), lines.saturating_sub(queue_lines));
+        let queue_lines = queue_lines.saturating_add(FRAME);
+        let [head, middle, jobs, workers, detail, foot] = Layout::vertical([
             Constraint::Length(head),
             Constraint::Length(queue_lines),
             Constraint::Min(JOBS_LEAST),
+            Constraint::Length(worker_lines),
             Constraint::Length(detail),
             Constraint::Length(foot),
         ])
@@ -92,6 +101,9 @@ impl Screen {
         frame.render_widget(Paragraph::new(lines.map(Line::from).to_vec()), head);
         frame.render_widget(queue_table(&queues, snapshot.queues.len() - queues.len()), middle);
         draw_jobs(frame, jobs, snapshot, &mut self.selected);
+        if worker_lines > 0 {
+            frame.render_widget(worker_table(snapshot), workers);
+        }
         let job = self.selected.selected().and_then(|place| snapshot.jobs.get(place)?.view.as_ref());
         let message = job.map(|view| escape_controls(&view.message)).unwrap_or_default();
         frame.render_widget(Paragraph::new(message), detail);
@@ -127,6 +139,27 @@ fn queue_table(queues: &[&Queue], left_out: usize) -> Table<'static> {
     let widths = [Constraint::Length(24), Constraint::Length(12), Constraint::Length(12), Constraint::Min(10)];
     let title = if left_out == 0 { "queues".to_owned() } else { format!("queues, without {left_out} empty ones") };
     Table::new(rows, widths).header(heading(QUEUE_COLUMNS)).block(Block::bordered().title(title))
+}
+
+/// Lines of the table of so many workers, of the lines that are free: none if not even one worker fits.
+fn lines_of_workers(workers: usize, free: u16) -> u16 {
+    let rows = u16::try_from(workers.min(WORKERS_MAX)).unwrap_or(u16::MAX).min(free.saturating_sub(FRAME));
+    if rows == 0 { 0 } else { rows + FRAME }
+}
+
+fn worker_table(snapshot: &Snapshot) -> Table<'static> {
+    let rows = snapshot.workers().iter().map(|worker| Row::new(worker_cells(worker, snapshot.at)));
+    let widths = [
+        Constraint::Max(40),
+        Constraint::Max(24),
+        Constraint::Length(8),
+        Constraint::Length(8),
+        Constraint::Length(20),
+        Constraint::Length(8),
+        Constraint::Min(9),
+    ];
+    let title = format!("workers with tasks: {}", snapshot.workers().len());
+    Table::new(rows, widths).header(heading(WORKER_COLUMNS)).block(Block::bordered().title(title))
 }
 
 fn draw_jobs(frame: &mut Frame<'_>, area: Rect, snapshot: &Snapshot, selected: &mut TableState) {
@@ -204,6 +237,20 @@ mod tests {
         assert_eq!((1..=15).filter(|number| !shows(&text, *number)).collect::<Vec<_>>(), [12, 13, 14], "{text}");
         let text = drawn_in(27, &mut screen);
         assert!(!text.contains("without") && (1..=15).all(|number| shows(&text, number)), "{text}");
+    }
+
+    #[test]
+    fn workers_are_shown_where_the_screen_is_high_enough() {
+        let mut list = rowmill_api::openapi::examples::workers();
+        list.workers = vec![list.workers[0].clone(); 20];
+        let mut screen = Screen::default();
+        screen.show(Snapshot { jobs: vec![job(1, 500)], active: 1, workers: Some(list), ..snapshot() });
+        for (lines, shown) in [(14, 0), (17, 0), (18, 1), (20, 3), (40, 8)] {
+            let text = drawn_in(lines, &mut screen);
+            let rows = text.lines().filter(|line| line.contains("render-7") && line.contains("17 of 40")).count();
+            assert_eq!((rows, text.contains("workers with tasks: 20")), (shown, shown > 0), "{lines} lines\n{text}");
+            assert!(text.contains("user-1") && text.contains("ItemsDeadLetter"), "{text}");
+        }
     }
 
     #[test]

@@ -14,7 +14,7 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use rowmill_api::at_work::WorkerList;
+use rowmill_api::at_work::{WorkerList, WorkerView};
 use rowmill_api::job::JobView;
 use rowmill_core::model::ids::{JobGuid, Owner};
 
@@ -36,6 +36,13 @@ pub struct Snapshot {
     pub workers: Option<WorkerList>,
     /// Counts of CloudWatch; `None` if the stack has no metrics, as a local one.
     pub counted: Option<Counted>,
+}
+
+impl Snapshot {
+    /// The workers that are known to have tasks.
+    pub fn workers(&self) -> &[WorkerView] {
+        self.workers.as_ref().map_or(&[], |list| &list.workers)
+    }
 }
 
 /// A queue at a moment.

@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-use rowmill_api::at_work::WorkerList;
+use rowmill_api::at_work::{WorkerList, WorkerView};
 
 use super::{ActiveJob, Queue, REFUSALS, Rates, Snapshot};
-use crate::terminal::{count, cut, span, table};
+use crate::terminal::{age, count, cut, span, table};
 
 /// Stands for something that is not known.
 const UNKNOWN: &str = "–";
@@ -16,6 +16,8 @@ const UNKNOWN: &str = "–";
 pub const QUEUE_COLUMNS: [&str; 4] = ["queue", "waiting", "in flight", "oldest"];
 
 pub const JOB_COLUMNS: [&str; 9] = ["job", "owner", "type", "priority", "status", "done", "items", "failed", "age"];
+
+pub const WORKER_COLUMNS: [&str; 7] = ["worker", "type", "held", "dead", "items done", "since", "last beat"];
 
 pub fn queue_cells(queue: &Queue) -> [String; 4] {
     let oldest = queue.oldest.map_or_else(|| UNKNOWN.to_owned(), span);
@@ -43,6 +45,19 @@ pub fn job_cells(job: &ActiveJob, now: Timestamp) -> [String; 9] {
         count(view.item_count),
         count(view.items_failed),
         span(age),
+    ]
+}
+
+pub fn worker_cells(worker: &WorkerView, now: Timestamp) -> [String; 7] {
+    let age_of = |at: Timestamp| age(Duration::try_from(now.duration_since(at)).unwrap_or_default());
+    [
+        cut(&worker.worker, 40),
+        cut(&worker.job_type, 24),
+        count(worker.tasks_held),
+        count(worker.tasks_dead),
+        format!("{} of {}", count(worker.items_done), count(worker.items)),
+        age_of(worker.since),
+        worker.last_beat_at.map_or_else(|| "none".to_owned(), age_of),
     ]
 }
 
@@ -84,6 +99,12 @@ pub fn tables(snapshot: &Snapshot, rates: Rates) -> String {
     if !snapshot.jobs.is_empty() {
         text += &table(&rows(&JOB_COLUMNS, jobs), &[5, 6, 7]);
     }
+    let workers = snapshot.workers();
+    if !workers.is_empty() {
+        let workers = workers.iter().map(|worker| worker_cells(worker, snapshot.at).to_vec()).collect();
+        writeln!(text, "\nworkers with tasks").ok();
+        text += &table(&rows(&WORKER_COLUMNS, workers), &[2, 3, 4]);
+    }
     text
 }
 
@@ -100,6 +121,16 @@ mod tests {
         assert_eq!(head_line(&Snapshot { workers, ..snapshot() }), expected);
         let none = Some(WorkerList { workers: Vec::new(), complete: true });
         assert_eq!(head_line(&Snapshot { workers: none, ..snapshot() }), "rowmill at 2025-01-01T00:01:00Z");
+    }
+
+    #[test]
+    fn the_workers_that_have_tasks_are_printed_below_the_jobs() {
+        let workers = Some(rowmill_api::openapi::examples::workers());
+        let text = tables(&Snapshot { workers, ..snapshot() }, Rates::default());
+        let expected = "active jobs: 0\n\nworkers with tasks\n\
+            worker    type    held  dead  items done  since  last beat\n\
+            render-7  render     2     0    17 of 40  0 s    0 s\n";
+        assert!(text.ends_with(expected), "{text}");
     }
 
     #[test]
