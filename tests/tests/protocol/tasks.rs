@@ -2,22 +2,25 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use acceptance::faults::at_every_call;
 use acceptance::files;
 use acceptance::world::World;
+use jiff::Timestamp;
 use process_items::end::ChunkEnd;
+use rowmill_core::in_memory::CountingEntropy;
 use rowmill_core::job_types::TargetType;
 use rowmill_core::job_types::target_type::TargetCalls;
 use rowmill_core::model::dead_letter::POISON;
-use rowmill_core::model::ids::{JobGuid, Owner, RunId};
+use rowmill_core::model::ids::{FileGuid, JobGuid, Owner, RunId};
 use rowmill_core::model::job::StopCode;
 use rowmill_core::model::job::states::Status;
 use rowmill_core::model::messages::ChunkMessage;
 use rowmill_core::model::task::{HOLDERS_MAX, LEASE, Task, TaskTerms};
-use rowmill_core::ports::{Clock, Jobs, Tasks};
 use rowmill_core::ports::processor::JobType;
+use rowmill_core::ports::{Clock, Entropy, Jobs, Tasks};
 use serde_json::{Value, json};
 use work_task::error::TaskError;
 use work_task::hold::Order;
@@ -460,9 +463,36 @@ async fn the_task_of_a_worker_that_died_is_lent_again_within_twice_its_beat() {
     assert_eq!(world.task_work.lend(RENDER, "w2").await.unwrap().unwrap().id, lent.id);
 }
 
+/// Chance in place of the one half of tests.
+#[derive(Default)]
+struct Chance {
+    names: CountingEntropy,
+    asked: AtomicU32,
+}
+
+impl Entropy for Chance {
+    fn job_guid(&self, now: Timestamp) -> JobGuid {
+        self.names.job_guid(now)
+    }
+
+    fn file_guid(&self) -> FileGuid {
+        self.names.file_guid()
+    }
+
+    fn run_id(&self) -> RunId {
+        self.names.run_id()
+    }
+
+    fn fraction(&self) -> f64 {
+        let asked = self.asked.fetch_add(1, Ordering::Relaxed);
+        (f64::from(asked) * 0.618_034).fract()
+    }
+}
+
 #[tokio::test]
 async fn owners_take_turns() {
-    let world = world();
+    let mut world = world();
+    world.task_work.entropy = Arc::new(Chance::default());
     let mut turns = BTreeMap::from([("owner-2", 0), ("owner-5", 0)]);
     for _ in 0..100 {
         for (owner, first) in turns.keys().zip([0, 50]) {
