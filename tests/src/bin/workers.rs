@@ -13,10 +13,11 @@ use rowmill::stack::StackOptions;
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep, sleep_until};
 
-const USAGE: &str = "workers [--workers COUNT] [--seconds SECONDS] [--rush SECONDS]
+const USAGE: &str = "workers [--workers COUNT] [--seconds SECONDS] [--rush SECONDS] [--reconnect SECONDS]
 
-COUNT (1000) workers ask for tasks of one item within a rush (90 seconds), as after an outage. Each beats every 30 seconds, and
-reports its item after SECONDS (90). Meanwhile others show a job and create jobs. Prints how long each route took, and fails if it refused a
+COUNT (1000) workers ask for tasks of one item within a rush (90 seconds). Each beats every 30 seconds. Then none is heard
+of for 30 seconds, as if the network were down, and all beat again within the seconds of `--reconnect` (10), and every 30
+seconds after that. Each reports its item after SECONDS (90). Meanwhile others show a job and create jobs. Prints how long each route took, and fails if it refused a
 request, or if a count is wrong.";
 
 /// Half of `beatSeconds`, which is the default.
@@ -71,17 +72,33 @@ impl fmt::Display for Routes {
     }
 }
 
-/// Leases a task and in the end reports its item, each at a time within the rush, and beats meanwhile. Another try follows
-/// an answer that is no success.
-async fn work(stack: &LocalStack, routes: &Routes, number: usize, end: Instant, rush: Duration) {
-    let within_the_rush = || rush.mul_f64(fastrand::f64());
-    sleep(within_the_rush()).await;
-    // A task whose lease was over is another worker's.
-    while hold(stack, routes, number, end, end + within_the_rush()).await == StatusCode::GONE {}
+/// When a worker beats and ends.
+struct Times {
+    /// The network is down from then on.
+    down_from: Instant,
+    /// When the worker reconnects.
+    back_at: Instant,
+    /// The last time for a beat.
+    end: Instant,
+    finish_at: Instant,
 }
 
-/// Leases a task, beats until `end` and then reports its item; the last answer.
-async fn hold(stack: &LocalStack, routes: &Routes, number: usize, end: Instant, finish_at: Instant) -> StatusCode {
+impl Times {
+    /// The time of the beat that follows one at this time.
+    fn beat_after(&self, last: Instant) -> Instant {
+        let next = last + BEAT;
+        if last < self.back_at && next >= self.down_from { self.back_at } else { next }
+    }
+}
+
+/// Leases a task and in the end reports its item, and beats meanwhile. Another try follows an answer that is no success.
+async fn work(stack: &LocalStack, routes: &Routes, number: usize, times: &Times) {
+    // A task whose lease was over is another worker's.
+    while hold(stack, routes, number, times).await == StatusCode::GONE {}
+}
+
+/// Leases a task, beats until the end and then reports its item; the last answer.
+async fn hold(stack: &LocalStack, routes: &Routes, number: usize, times: &Times) -> StatusCode {
     let lease = json!({ "jobTypes": ["render"], "worker": format!("w{number}") });
     let task = loop {
         match routes.send("lease", stack.post("/api/tasks/lease").json(&lease)).await {
@@ -103,12 +120,12 @@ async fn hold(stack: &LocalStack, routes: &Routes, number: usize, end: Instant, 
         if send("beat").await == StatusCode::GONE {
             return StatusCode::GONE;
         }
-        next += BEAT;
-        if next >= end {
+        next = times.beat_after(next);
+        if next >= times.end {
             break;
         }
     }
-    sleep_until(finish_at).await;
+    sleep_until(times.finish_at).await;
     send("finish").await
 }
 
@@ -122,6 +139,17 @@ async fn use_jobs(stack: &LocalStack, routes: &Routes, job: &str) {
             routes.send("create a job", stack.post("/api/jobs").json(&body)).await;
         }
         sleep(Duration::from_millis(200)).await;
+    }
+}
+
+/// The job once it has ended. An overloaded stack may not answer.
+async fn ended(stack: &LocalStack, routes: &Routes, job: &str) -> Value {
+    loop {
+        let (_, job) = routes.send("wait for the job", stack.get(&format!("/api/jobs/{job}"))).await;
+        if job["outcome"].is_string() {
+            return job;
+        }
+        sleep(Duration::from_secs(1)).await;
     }
 }
 
@@ -149,7 +177,7 @@ async fn create(stack: &LocalStack, workers: usize) -> String {
 
 #[tokio::main]
 async fn main() -> ExitCode {
-    let (mut workers, mut seconds, mut rush) = (1000, 90, 90);
+    let (mut workers, mut seconds, mut rush, mut reconnect) = (1000, 90, 90, 10);
     let mut arguments = std::env::args().skip(1);
     while let Some(argument) = arguments.next() {
         let value = arguments.next().and_then(|value| value.parse().ok());
@@ -157,6 +185,7 @@ async fn main() -> ExitCode {
             ("--workers", Some(value)) => workers = value,
             ("--seconds", Some(value)) => seconds = value as u64,
             ("--rush", Some(value)) => rush = value as u64,
+            ("--reconnect", Some(value)) => reconnect = value as u64,
             _ => {
                 println!("{USAGE}");
                 return ExitCode::from(2);
@@ -174,18 +203,26 @@ async fn main() -> ExitCode {
     let stack = LocalStack::up(&options(folder, &[("JobTargets", TARGETS), ("OwnerJobCeiling", "1000")])).await;
     let job = create(&stack, workers).await;
     let routes = Routes::default();
-    let rush = Duration::from_secs(rush);
-    let end = Instant::now() + rush + Duration::from_secs(seconds);
+    let [rush, reconnect] = [rush, reconnect].map(Duration::from_secs);
+    let (began, end) = (Instant::now(), Instant::now() + rush + Duration::from_secs(seconds));
+    let within = |time: Duration| time.mul_f64(fastrand::f64());
+    let working = (0..workers).map(async |number| {
+        let down_from = began + rush;
+        let back_at = down_from + BEAT + within(reconnect);
+        sleep(within(rush)).await;
+        work(&stack, &routes, number, &Times { down_from, back_at, end, finish_at: end + within(rush) }).await;
+    });
     let has_ended = async {
         sleep_until(end).await;
-        stack.ended(&job).await
+        ended(&stack, &routes, &job).await
     };
     let ended = tokio::select! {
         ended = has_ended => ended,
-        _ = join_all((0..workers).map(|number| work(&stack, &routes, number, end, rush))) => stack.ended(&job).await,
+        _ = join_all(working) => ended(&stack, &routes, &job).await,
         () = use_jobs(&stack, &routes, &job) => unreachable!("it goes on for ever"),
     };
-    println!("{workers} workers within {} s, tasks of {seconds} s\n\n{routes}", rush.as_secs());
+    let (rush, reconnect) = (rush.as_secs(), reconnect.as_secs());
+    println!("{workers} workers within {rush} s, and again within {reconnect} s, tasks of {seconds} s\n\n{routes}");
     let is_exact = ended["itemsSucceeded"] == json!(workers);
     let audit = stack.runs(&["audit", &job]).await;
     println!("{} of {workers} items succeeded\n{}", ended["itemsSucceeded"], audit.out);
