@@ -1,4 +1,4 @@
-//! Job types in any language: their configuration, and the calls to webhooks.
+//! Servers of others: targets, which are job types in any language, and sources, which files are fetched from.
 //!
 //! A job type can be implemented by a target instead of Rust code: by a Lambda function or a web service. The setting
 //! `ROWMILL_JOB_TARGETS` of the functions configures targets, see [`config`]. [`Targets`] turns the configuration into
@@ -9,6 +9,7 @@
 //! | [`config`] | parses and checks the setting |
 //! | [`gate`] | the gate in front of every target: its concurrency limit, the stop after unanswered calls, and retries |
 //! | [`webhook`] | calls to a web service |
+//! | [`sources`] | the servers that files are fetched from |
 //! | [`addresses`], [`lookup`] | the addresses that Rowmill may connect to |
 //! | [`signature`] | the signature by which a web service recognises Rowmill |
 
@@ -17,8 +18,10 @@ pub mod config;
 pub mod gate;
 pub mod lookup;
 pub mod signature;
+pub mod sources;
 pub mod webhook;
 
+mod clients;
 mod gate_state;
 mod retry_after;
 mod targets;

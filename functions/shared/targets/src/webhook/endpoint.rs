@@ -25,7 +25,7 @@ pub enum UrlRefused {
     #[error("it must begin with `https://`; `http://` is allowed only on this machine, with `allowPrivate`")]
     NotEncrypted,
     /// It contains a user name or a password, which could end up in logs.
-    #[error("it contains a user name or password; remove it: calls are signed, see `Rowmill-Signature`")]
+    #[error("it contains a user name or password; remove it")]
     Credentials,
     /// Its host is an IP address that is not allowed.
     #[error("its host is a private or reserved address; see `allowPrivate`")]

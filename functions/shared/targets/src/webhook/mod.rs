@@ -10,20 +10,19 @@
 //! | any other status | refused |
 //! | timeout or broken connection | no answer |
 //!
-//! The client ignores proxy settings of the environment, keeps no cookies, and does not decompress responses.
-
 use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
 use reqwest::header::{CONTENT_TYPE, LOCATION, RETRY_AFTER};
-use reqwest::{Client, Response, StatusCode, Url};
+use reqwest::{Response, StatusCode, Url};
 use rowmill_core::ports::{ACCEPTED, ANSWER_MAX_BYTES, Clock, Target, TargetError, TargetRequest};
 
 pub use endpoint::{Endpoint, UrlRefused};
 
-use crate::lookup::{AddressRefused, CheckedLookup, Lookup};
+use crate::clients::CheckedClients;
+use crate::lookup::{AddressRefused, Lookup};
 use crate::retry_after::retry_after;
 use crate::signature::{
     IDEMPOTENCY_KEY_HEADER, SIGNATURE_HEADER, SignedCall, SigningKeys, TIMESTAMP_HEADER, WEBHOOK_ID_HEADER,
@@ -35,15 +34,9 @@ mod endpoint;
 /// Maximum number of redirects that a call follows.
 const REDIRECTS_MAX: usize = 3;
 
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
-
-/// Lifetime of an idle connection. Short, because a frozen Lambda process does not notice that the peer closed it.
-const IDLE_TIMEOUT: Duration = Duration::from_secs(5);
-
 /// The HTTP clients and the clock that all webhooks of a process share.
 pub struct WebhookClient {
-    public_only: Client,
-    allow_private: Client,
+    clients: CheckedClients,
     clock: Arc<dyn Clock>,
 }
 
@@ -53,25 +46,7 @@ impl WebhookClient {
     /// # Errors
     /// If TLS cannot be set up.
     pub fn new(lookup: Arc<dyn Lookup>, clock: Arc<dyn Clock>) -> Result<Self, reqwest::Error> {
-        // Fails if a provider is already installed, and then that one is used.
-        let _ = rustls::crypto::ring::default_provider().install_default();
-        let client = |allow_private| {
-            Client::builder()
-                .dns_resolver(CheckedLookup { lookup: Arc::clone(&lookup), allow_private })
-                .redirect(reqwest::redirect::Policy::none())
-                .retry(reqwest::retry::never())
-                .no_proxy()
-                .referer(false)
-                .connect_timeout(CONNECT_TIMEOUT)
-                .pool_idle_timeout(IDLE_TIMEOUT)
-                .user_agent(concat!("rowmill/", env!("CARGO_PKG_VERSION")))
-                .build()
-        };
-        Ok(Self { public_only: client(false)?, allow_private: client(true)?, clock })
-    }
-
-    fn http(&self, allow_private: bool) -> &Client {
-        if allow_private { &self.allow_private } else { &self.public_only }
+        Ok(Self { clients: CheckedClients::new(&lookup, None)?, clock })
     }
 }
 
@@ -117,7 +92,8 @@ impl WebhookTarget {
         let (signature, standard) = (self.keys.sign(&call), self.keys.sign_standard(&call));
         let request = self
             .client
-            .http(endpoint.allows_private())
+            .clients
+            .to(endpoint.allows_private())
             .post(endpoint.url().clone())
             .header(CONTENT_TYPE, "application/json")
             .header(TIMESTAMP_HEADER, timestamp)

@@ -1,10 +1,11 @@
-//! Webhook calls to a local service that answers correctly, wrongly, partly or not at all.
+//! Webhook calls to a local service, and files fetched from one, that answers correctly, wrongly, partly or not at all.
 
 mod answers;
 mod calls;
 mod gate;
 mod redirects;
 mod server;
+mod sources;
 
 use std::io;
 use std::net::IpAddr;
