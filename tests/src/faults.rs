@@ -22,7 +22,7 @@ use rowmill_core::model::permit::{Permit, PermitSeen};
 use rowmill_core::model::spec::Spec;
 use rowmill_core::model::tally::{ChunkAddress, Commit, Tally, Totals};
 use rowmill_core::model::task::{Holder, Task, TaskId};
-use rowmill_core::model::upload::Upload;
+use rowmill_core::model::upload::{FetchBegun, FetchFailure, Upload};
 use rowmill_core::ports::{
     Admissions, Attempts, BreakerMoved, Breakers, CheckpointMoved, Checkpoints, CommitAnswer, Completion, Completions,
     CreateError, Created, DeadLetters, Due, Idempotency, JobFilter, JobPage, Jobs, MultipartObjects, NewAttempt,
@@ -231,6 +231,8 @@ mortal!(MultipartObjects {
 mortal!(UploadStore {
     create(upload: &Upload) -> Result<(), PortError>;
     upload(file_guid: FileGuid, now: Timestamp) -> Result<Upload, PortError>;
+    begin_fetch(file_guid: FileGuid, begun: &FetchBegun) -> Result<(), PortError>;
+    fail(file_guid: FileGuid, failure: &FetchFailure) -> Result<(), PortError>;
     mark_ready(file_guid: FileGuid, etag: &str) -> Result<(), PortError>;
     remove_unfinished(file_guid: FileGuid) -> Result<(), PortError>;
 });

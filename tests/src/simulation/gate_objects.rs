@@ -8,7 +8,7 @@ use bytes::Bytes;
 use jiff::Timestamp;
 use rowmill_core::in_memory::{InMemoryObjects, InMemoryUploadStore};
 use rowmill_core::model::ids::FileGuid;
-use rowmill_core::model::upload::Upload;
+use rowmill_core::model::upload::{FetchBegun, FetchFailure, Upload};
 use rowmill_core::ports::{MultipartObjects, ObjectHead, Objects, PortError, PortResult, UploadStore, UploadedPart};
 
 use super::gates;
@@ -65,6 +65,8 @@ gates!(UploadStore for GatedUploads {
     Write create(upload: &Upload) -> Result<(), PortError>, ["the upload"];
     Read upload(file_guid: FileGuid, now: Timestamp) -> Result<Upload, PortError>,
         ["{}", file_guid.0.as_u128() & 0xffff];
+    Write begin_fetch(file_guid: FileGuid, begun: &FetchBegun) -> Result<(), PortError>, ["the upload"];
+    Write fail(file_guid: FileGuid, failure: &FetchFailure) -> Result<(), PortError>, ["the upload"];
     Write mark_ready(file_guid: FileGuid, etag: &str) -> Result<(), PortError>, ["the upload"];
     Write remove_unfinished(file_guid: FileGuid) -> Result<(), PortError>, ["the upload"];
 });

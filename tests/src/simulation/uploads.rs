@@ -47,6 +47,7 @@ impl Run {
             sha256: None,
             key,
             state: UploadState::Ready { etag },
+            origin: None,
             created_at: now,
             expires_at: now + Duration::from_secs(40 * 86_400),
         };

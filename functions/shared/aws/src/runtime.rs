@@ -136,6 +136,8 @@ fn ports(clients: &Clients) -> Ports {
         objects: Port::on(settings::BUCKET.read(), |name| bucket(name) as _),
         multipart: Port::on(settings::BUCKET.read(), |name| bucket(name) as _),
         transfers: Port::on(settings::BUCKET.read(), |name| bucket(name) as _),
+        fetches: Port(queue(clients, settings::FETCHES_QUEUE)),
+        fetch_deliveries: Port::on(settings::FETCHES_QUEUE.read(), |url| deliveries(url) as _),
         splits: Port(splits(clients)),
         // With the limits of job types: see `start`.
         chunks: Port::default(),

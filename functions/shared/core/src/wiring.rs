@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use crate::model::job_type_limits::JobTypeLimits;
-use crate::model::messages::{ChunkMessage, CompletionMessage, SplitMessage};
+use crate::model::messages::{ChunkMessage, CompletionMessage, FetchMessage, SplitMessage};
 use crate::ports::{
     BatchRunner, Blocks, Breakers, Clock, Connections, Deliveries, DirectTransfers, Entropy, Events, JobStore,
     MultipartObjects, Objects, OutstandingUploads, Queue, RecordStore, RequestCounts, Subscriptions, Tasks, Tickets,
@@ -26,6 +26,9 @@ pub struct Ports {
     pub objects: Port<dyn Objects>,
     pub multipart: Port<dyn MultipartObjects>,
     pub transfers: Port<dyn DirectTransfers>,
+    /// Files to fetch.
+    pub fetches: Port<dyn Queue<FetchMessage>>,
+    pub fetch_deliveries: Port<dyn Deliveries>,
     /// Jobs to split.
     pub splits: Port<dyn Queue<SplitMessage>>,
     pub chunks: Port<ChunkQueues>,

@@ -129,6 +129,18 @@ const fn late(says: &'static str, means: &'static str, meanwhile: &'static str, 
 }
 
 queues! {
+    FETCHES_QUEUE = "Fetches", "FETCHES", "fetches", {
+        about: "Files to fetch from the servers of others.",
+        deliveries: (20, "More than fetch-file tries itself, which then gives the file up."),
+        dead_letters: "Fetches",
+        late: late(
+            "Files to fetch have waited longer than QueueAgeAlarmSeconds. fetch-file is too slow for the work, or \
+             does not run.",
+            "the same for the fetches queue",
+            "files wait and are fetched in turn",
+            "the log of `fetch-file`; many big files, or a slow server: they are fetched one after the other",
+        ),
+    }
     JOBS_QUEUE = "Jobs", "JOBS", "jobs", {
         about: "Jobs to split, of normal and low priority.",
         deliveries: (3, "Fewer than for the other queues: split-job has the longest time limit, and all deliveries \

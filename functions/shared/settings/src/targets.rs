@@ -1,4 +1,4 @@
-//! Job types that call a target.
+//! Servers of others: those that job types call, and those that files are fetched from.
 
 crate::settings! {
     /// The job types that call a target.
@@ -6,5 +6,14 @@ crate::settings! {
     pub struct JobTargets {
         /// JSON: see `rowmill_targets::config`.
         pub json: String = String::new(), "JobTargets";
+    }
+}
+
+crate::settings! {
+    /// The servers that files are fetched from.
+    #[derive(Clone, PartialEq, Eq, Debug)]
+    pub struct FetchSettings {
+        /// JSON: see `rowmill_targets::sources::hosts`.
+        pub hosts: String = String::new(), "FetchHosts";
     }
 }

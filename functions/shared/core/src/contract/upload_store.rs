@@ -5,7 +5,7 @@ use uuid::Uuid;
 
 use super::{at, run_checks};
 use crate::model::ids::{FileGuid, Owner};
-use crate::model::upload::{Multipart, Upload, UploadState};
+use crate::model::upload::{FetchBegun, FetchFailure, Multipart, Origin, Upload, UploadState};
 use crate::ports::{PortError, UploadStore};
 
 /// Checks an [`UploadStore`].
@@ -22,6 +22,9 @@ pub async fn upload_store<S: UploadStore>(make: impl AsyncFn() -> S) {
         an_upload_can_be_marked_ready_again,
         an_unfinished_upload_can_be_removed,
         a_ready_upload_is_not_removed,
+        a_fetch_begins_once,
+        an_upload_that_cannot_be_fetched_keeps_the_first_reason_and_no_url,
+        what_is_only_needed_to_fetch_a_file_is_forgotten,
     );
 }
 
@@ -36,6 +39,7 @@ fn upload(number: u128, state: UploadState) -> Upload {
         sha256: Some("00ff".into()),
         key: keys::upload(file_guid),
         state,
+        origin: None,
         created_at: at(0),
         expires_at: at(100),
     }
@@ -108,4 +112,67 @@ async fn a_ready_upload_is_not_removed(store: &impl UploadStore) {
     store.mark_ready(pending.file_guid, "\"e\"").await.unwrap();
     assert!(matches!(store.remove_unfinished(pending.file_guid).await, Err(PortError::Changed)));
     assert!(store.upload(pending.file_guid, at(0)).await.is_ok());
+}
+
+fn fetched(number: u128) -> Upload {
+    let origin = Some(Origin::at("https://example.com/a.csv?key=secret"));
+    Upload { size: 0, sha256: None, origin, ..upload(number, UploadState::Pending { multipart: None }) }
+}
+
+fn begun() -> FetchBegun {
+    let multipart = Multipart { id: "m".into(), part_size: 5 };
+    FetchBegun { size: 7, content_type: "text/plain".into(), validator: Some("\"v\"".into()), multipart }
+}
+
+fn no_more(upload: &Upload) -> Option<Origin> {
+    upload.origin.clone().map(|origin| Origin { url: None, validator: None, ..origin })
+}
+
+async fn a_fetch_begins_once(store: &impl UploadStore) {
+    let waiting = fetched(1);
+    store.create(&waiting).await.unwrap();
+    assert_eq!(store.upload(waiting.file_guid, at(0)).await.unwrap(), waiting);
+    for _ in 0..2 {
+        store.begin_fetch(waiting.file_guid, &begun()).await.unwrap();
+    }
+    let FetchBegun { size, content_type, validator, multipart } = begun();
+    let origin = waiting.origin.clone().map(|origin| Origin { validator, ..origin });
+    let state = UploadState::Pending { multipart: Some(multipart) };
+    let found = store.upload(waiting.file_guid, at(0)).await.unwrap();
+    assert_eq!(found, Upload { size, content_type, state, origin, ..waiting.clone() });
+    let multipart = Multipart { id: "other".into(), part_size: 5 };
+    let other = FetchBegun { multipart, ..begun() };
+    assert!(matches!(store.begin_fetch(waiting.file_guid, &other).await, Err(PortError::Changed)));
+    assert_eq!(store.upload(waiting.file_guid, at(0)).await.unwrap(), found);
+    let nobody = store.begin_fetch(FileGuid(Uuid::from_u128(2)), &begun()).await;
+    assert!(matches!(nobody, Err(PortError::NotFound)));
+}
+
+async fn an_upload_that_cannot_be_fetched_keeps_the_first_reason_and_no_url(store: &impl UploadStore) {
+    let failure = |code: &str| FetchFailure { code: code.into(), detail: "It has no such file.".into() };
+    for (number, has_begun) in [(1, false), (2, true)] {
+        let waiting = fetched(number);
+        store.create(&waiting).await.unwrap();
+        if has_begun {
+            store.begin_fetch(waiting.file_guid, &begun()).await.unwrap();
+        }
+        store.fail(waiting.file_guid, &failure("first")).await.unwrap();
+        store.fail(waiting.file_guid, &failure("second")).await.unwrap();
+        let failed = store.upload(waiting.file_guid, at(0)).await.unwrap();
+        assert_eq!((&failed.state, &failed.origin), (&UploadState::Failed(failure("first")), &no_more(&waiting)));
+        assert!(matches!(store.begin_fetch(waiting.file_guid, &begun()).await, Err(PortError::Changed)));
+        store.remove_unfinished(waiting.file_guid).await.unwrap();
+        assert!(matches!(store.fail(waiting.file_guid, &failure("late")).await, Err(PortError::NotFound)));
+    }
+}
+
+async fn what_is_only_needed_to_fetch_a_file_is_forgotten(store: &impl UploadStore) {
+    let waiting = fetched(1);
+    store.create(&waiting).await.unwrap();
+    store.begin_fetch(waiting.file_guid, &begun()).await.unwrap();
+    store.mark_ready(waiting.file_guid, "\"e\"").await.unwrap();
+    let ready = store.upload(waiting.file_guid, at(0)).await.unwrap();
+    assert_eq!((&ready.state, &ready.origin), (&UploadState::Ready { etag: "\"e\"".into() }, &no_more(&waiting)));
+    let late = FetchFailure { code: "late".into(), detail: String::new() };
+    assert!(matches!(store.fail(waiting.file_guid, &late).await, Err(PortError::Changed)));
 }

@@ -2,8 +2,9 @@
 //! needs, and may arrive any number of times in any order.
 
 use serde::{Deserialize, Serialize};
+use uuid::Uuid;
 
-use crate::model::ids::{JobGuid, Owner, RunId};
+use crate::model::ids::{FileGuid, JobGuid, Owner, RunId};
 use crate::model::job::{Job, Priority};
 use crate::model::tally::ChunkAddress;
 use crate::text::Chunk;
@@ -151,15 +152,30 @@ impl CompletionMessage {
     }
 }
 
+/// On the fetches queue: fetch this file, or what is missing of it.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(tag = "kind", rename = "fetch", rename_all = "camelCase")]
+pub struct FetchMessage {
+    pub file_guid: FileGuid,
+    /// The owner of the upload: the group of the message.
+    pub owner: Owner,
+}
+
 /// A message that is grouped by its owner, so that one busy owner cannot starve the others.
 pub trait Grouped {
     fn owner(&self) -> &Owner;
 
+    /// The job or the file that it is about, which names its trace.
+    fn about(&self) -> Uuid;
+}
+
+/// A message about a job.
+pub trait OfJob: Grouped {
     fn job_guid(&self) -> JobGuid;
 }
 
 /// A message whose queue depends on the priority of its job.
-pub trait Prioritized: Grouped {
+pub trait Prioritized: OfJob {
     fn priority(&self) -> Priority;
 }
 
@@ -182,6 +198,12 @@ macro_rules! grouped {
                 &self.owner
             }
 
+            fn about(&self) -> Uuid {
+                self.job_guid.0
+            }
+        }
+
+        impl OfJob for $message {
             fn job_guid(&self) -> JobGuid {
                 self.job_guid
             }
@@ -190,3 +212,13 @@ macro_rules! grouped {
 }
 
 grouped!(SplitMessage, ChunkMessage, CompletionMessage);
+
+impl Grouped for FetchMessage {
+    fn owner(&self) -> &Owner {
+        &self.owner
+    }
+
+    fn about(&self) -> Uuid {
+        self.file_guid.0
+    }
+}

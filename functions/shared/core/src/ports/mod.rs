@@ -18,6 +18,7 @@ pub mod patience;
 pub mod processor;
 mod queue;
 mod record_store;
+mod remote_files;
 mod request_counts;
 mod target;
 mod tasks;
@@ -44,6 +45,7 @@ pub use objects::{
 pub use outstanding_uploads::{OutstandingError, OutstandingUploads};
 pub use queue::{Deliveries, Queue};
 pub use record_store::RecordStore;
+pub use remote_files::{RemoteBytes, RemoteError, RemoteFile, RemoteFiles};
 pub use request_counts::{Counted, RequestCounts, RequestToCount};
 pub use target::{
     ACCEPTED, ANSWER_MAX_BYTES, REQUEST_MAX_BYTES, RecordObject, Target, TargetCancel, TargetError, TargetItem,

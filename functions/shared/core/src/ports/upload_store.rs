@@ -2,7 +2,7 @@ use async_trait::async_trait;
 use jiff::Timestamp;
 
 use crate::model::ids::{FileGuid, Owner};
-use crate::model::upload::Upload;
+use crate::model::upload::{FetchBegun, FetchFailure, Upload};
 use crate::ports::PortError;
 
 #[async_trait]
@@ -16,7 +16,19 @@ pub trait UploadStore: Send + Sync {
     /// `NotFound` if it does not exist or has expired by `now`.
     async fn upload(&self, file_guid: FileGuid, now: Timestamp) -> Result<Upload, PortError>;
 
-    /// Notes that the upload is stored completely. Idempotent.
+    /// Notes what the first look at the origin of an upload has found, and the multipart upload for its parts.
+    ///
+    /// # Errors
+    /// `NotFound`; `Changed` if it has another multipart upload, is ready, or has failed.
+    async fn begin_fetch(&self, file_guid: FileGuid, begun: &FetchBegun) -> Result<(), PortError>;
+
+    /// Notes that the upload cannot be fetched, and forgets the whole URL of its origin. The first failure stays.
+    ///
+    /// # Errors
+    /// `NotFound`; `Changed` if it is ready.
+    async fn fail(&self, file_guid: FileGuid, failure: &FetchFailure) -> Result<(), PortError>;
+
+    /// Notes that the upload is stored completely, and forgets the whole URL of its origin. Idempotent.
     ///
     /// # Errors
     /// `NotFound`.

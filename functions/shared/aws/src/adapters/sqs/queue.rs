@@ -7,7 +7,6 @@ use aws_sdk_sqs::types::{
     MessageSystemAttributeNameForSends, MessageSystemAttributeValue, QueueAttributeName, SendMessageBatchRequestEntry,
 };
 use futures::stream::{self, StreamExt, TryStreamExt};
-use rowmill_core::model::ids::JobGuid;
 use rowmill_core::model::lanes::group_of;
 use rowmill_core::model::messages::{ChunkMessage, Grouped};
 use rowmill_core::ports::{PortError, Queue};
@@ -92,7 +91,7 @@ fn entry(
     place: usize,
     body: &str,
     groups: Groups,
-    job_guid: JobGuid,
+    about: Uuid,
     delay: Duration,
 ) -> Result<SendMessageBatchRequestEntry, PortError> {
     let entry = SendMessageBatchRequestEntry::builder().id(place.to_string()).message_body(body);
@@ -101,7 +100,7 @@ fn entry(
         let seconds = i32::try_from(delay.as_millis().div_ceil(1000)).unwrap_or(DELAY_MAX_SECONDS);
         entry = entry.delay_seconds(seconds.min(DELAY_MAX_SECONDS));
     }
-    if let Some(trace) = trace::of_job(&job_guid.to_string()) {
+    if let Some(trace) = trace::of_job(&about.to_string()) {
         let value = MessageSystemAttributeValue::builder().data_type("String").string_value(trace.to_xray()).build();
         let value = value.map_err(|error| PortError::invalid(DOING, error))?;
         entry = entry.message_system_attributes(MessageSystemAttributeNameForSends::AwsTraceHeader, value);
@@ -118,7 +117,7 @@ impl<M: Grouped + Serialize + Send + Sync> Queue<M> for SqsQueue<M> {
         for batch in batches(&bodies) {
             let entries = batch.into_iter().map(|place| {
                 let message = &messages[place];
-                entry(place, &bodies[place], (self.groups)(message), message.job_guid(), delay)
+                entry(place, &bodies[place], (self.groups)(message), message.about(), delay)
             });
             requests.push(entries.collect::<Result<Vec<_>, _>>()?);
         }
