@@ -195,8 +195,19 @@ impl Stores {
             let (file_guid, content_type, key) = (file(number), "text/csv".into(), format!("uploads/{number}"));
             let multipart = (number > 1).then(|| Multipart { id: "m".into(), part_size: 5 });
             let (owner, state, created_at, expires_at) = (me(), UploadState::Pending { multipart }, at(0), at(900));
-            let upload =
-                Upload { file_guid, owner, file_name, content_type, size, sha256, key, state, created_at, expires_at };
+            let upload = Upload {
+                file_guid,
+                owner,
+                file_name,
+                content_type,
+                size,
+                sha256,
+                key,
+                state,
+                origin: None,
+                created_at,
+                expires_at,
+            };
             self.uploads.create(&upload).await.unwrap();
         }
         self.uploads.mark_ready(file(3), "e").await.unwrap();

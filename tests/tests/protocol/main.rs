@@ -9,6 +9,7 @@ mod cancels;
 mod dead_letters;
 mod dedupes;
 mod estimates;
+mod fetches;
 mod files;
 mod holds;
 mod hostile_workers;

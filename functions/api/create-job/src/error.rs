@@ -22,6 +22,10 @@ pub enum CreateJobError {
     /// The upload has not received all of its bytes.
     #[error("Upload {0} is incomplete. Send its bytes first.")]
     UploadIncomplete(FileGuid),
+    #[error("Upload {0} is still being fetched. Create the job when the upload is `ready`.")]
+    UploadFetching(FileGuid),
+    #[error("Upload {file} could not be fetched. {detail}")]
+    UploadFailed { file: FileGuid, detail: String },
     /// The stored length is not the announced one.
     #[error("Upload {file} has {stored} bytes, but {announced} were announced. Upload the file again.")]
     UploadSize { file: FileGuid, announced: u64, stored: u64 },

@@ -64,7 +64,10 @@ pub fn problem(error: CreateJobError, creator: &Creator) -> Problem {
         CreateJobError::Params(wrong) => Problem::new(ProblemCode::InvalidParams, detail).field(wrong.field),
         CreateJobError::UnknownJobType { .. } => Problem::new(ProblemCode::UnknownJobType, detail).field("jobType"),
         CreateJobError::UnknownUpload(_) => Problem::new(ProblemCode::UnknownUpload, detail).field("fileGuid"),
-        CreateJobError::UploadIncomplete(_) => Problem::new(ProblemCode::UploadIncomplete, detail).field("fileGuid"),
+        CreateJobError::UploadIncomplete(_) | CreateJobError::UploadFetching(_) => {
+            Problem::new(ProblemCode::UploadIncomplete, detail).field("fileGuid")
+        }
+        CreateJobError::UploadFailed { .. } => Problem::new(ProblemCode::UploadFailed, detail).field("fileGuid"),
         CreateJobError::UploadSize { .. } => Problem::new(ProblemCode::UploadSizeMismatch, detail).field("fileGuid"),
         CreateJobError::UploadChanged(_) => Problem::new(ProblemCode::UploadChanged, detail).field("fileGuid"),
         CreateJobError::Head(head) => {

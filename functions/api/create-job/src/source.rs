@@ -84,10 +84,16 @@ impl SourceDetector<'_> {
             Err(PortError::NotFound) => return Err(CreateJobError::UnknownUpload(file_guid)),
             upload => upload?,
         };
+        if let UploadState::Failed(failure) = &upload.state {
+            return Err(CreateJobError::UploadFailed { file: file_guid, detail: failure.detail.clone() });
+        }
         // A multipart upload has no object before it is completed. An upload by presigned PUT needs no further request.
         let head = match self.objects.head(&upload.key).await {
             Err(PortError::NotFound) if matches!(upload.state, UploadState::Pending { .. }) => {
-                return Err(CreateJobError::UploadIncomplete(file_guid));
+                return Err(match upload.origin {
+                    Some(_) => CreateJobError::UploadFetching(file_guid),
+                    None => CreateJobError::UploadIncomplete(file_guid),
+                });
             }
             Err(PortError::NotFound) => return Err(CreateJobError::UnknownUpload(file_guid)),
             head => head?,

@@ -7,26 +7,29 @@ use crate::request::{CONTENT_TYPE_MAX_BYTES, FILE_NAME_MAX_BYTES};
 const TOKEN_MARKS: &str = "!#$%&'*+-.^_`|~";
 
 pub fn check_names(file_name: Option<&str>, content_type: &str) -> Result<(), UploadError> {
-    let printable = |text: &str| !text.is_empty() && !text.chars().any(char::is_control);
     if let Some(name) = file_name
-        && (name.len() > FILE_NAME_MAX_BYTES || !printable(name))
+        && !is_file_name(name)
     {
         let message = format!("must have 1 to {FILE_NAME_MAX_BYTES} bytes and no control characters.");
         return Err(UploadError::Field { field: "fileName", message });
     }
-    if content_type.len() > CONTENT_TYPE_MAX_BYTES
-        || !printable(content_type)
-        || !content_type.is_ascii()
-        || !is_media_type(content_type)
-    {
+    if !is_media_type(content_type) {
         let message = format!("must be a media type of at most {CONTENT_TYPE_MAX_BYTES} bytes, such as `text/csv`.");
         return Err(UploadError::Field { field: "contentType", message });
     }
     Ok(())
 }
 
-/// True if it is `type/subtype` (RFC 9110), with or without parameters behind it.
-fn is_media_type(content_type: &str) -> bool {
+pub fn is_file_name(name: &str) -> bool {
+    !name.is_empty() && name.len() <= FILE_NAME_MAX_BYTES && !name.chars().any(char::is_control)
+}
+
+/// True if it is `type/subtype` (RFC 9110), with or without parameters behind it, and not too long.
+pub fn is_media_type(content_type: &str) -> bool {
+    let is_printable = content_type.is_ascii() && !content_type.chars().any(char::is_control);
+    if content_type.len() > CONTENT_TYPE_MAX_BYTES || !is_printable {
+        return false;
+    }
     let is_token =
         |text: &str| !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric() || TOKEN_MARKS.contains(c));
     let name = content_type.split(';').next().unwrap_or_default().trim_end();

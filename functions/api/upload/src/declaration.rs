@@ -1,15 +1,15 @@
 //! The function as data.
 
 use rowmill_settings::declaration::{Function, Trigger, Use};
-use rowmill_settings::{ADMISSION_TABLE, BUCKET, SettingsGroup, UPLOADS_TABLE};
+use rowmill_settings::{ADMISSION_TABLE, BUCKET, FETCHES_QUEUE, FetchSettings, SettingsGroup, UPLOADS_TABLE};
 
 use crate::limits::UploadLimits;
 
 pub static FUNCTION: Function = Function {
     name: "upload",
-    purpose: "Takes files: in the request body, by presigned PUT, or in parts. Signs parts again, and aborts uploads.",
+    purpose: "Takes files: in the request body, by presigned PUT, in parts, or by a URL to fetch from. Signs parts again, and aborts uploads.",
     triggers: &[Trigger::Http],
-    settings: &[UploadLimits::GROUP],
+    settings: &[UploadLimits::GROUP, FetchSettings::GROUP],
     uses: &[
         Use::of(
             "Uploads",
@@ -26,6 +26,7 @@ pub static FUNCTION: Function = Function {
         .parts(&["/uploads/*"])
         .why("Creating, writing and completing a multipart upload are all PutObject, HEAD is GetObject."),
         Use::MISSING_OBJECTS,
+        Use::send(&[FETCHES_QUEUE]),
     ],
     ..Function::DEFAULT
 };

@@ -2,6 +2,7 @@
 
 use rowmill_core::model::ids::FileGuid;
 use rowmill_core::model::outstanding::{OutstandingFull, OutstandingLimits};
+use rowmill_core::model::upload::FetchFailure;
 use rowmill_core::ports::{OutstandingError, PortError};
 
 /// Why a request for an upload fails. The texts are the problem details that the client reads.
@@ -40,6 +41,10 @@ pub enum UploadError {
     OtherSize { file: FileGuid, stored: u64, announced: u64 },
     #[error("Upload {0} is ready: all its bytes are stored. Create jobs with it, or leave it; it expires by itself.")]
     Ready(FileGuid),
+    #[error("Upload {0} is fetched by Rowmill, so there is nothing to send. Look at it until it is `ready`.")]
+    Fetching(FileGuid),
+    #[error("Upload {0} could not be fetched. {detail}", detail = .1.detail)]
+    Failed(FileGuid, FetchFailure),
     #[error(transparent)]
     Port(#[from] PortError),
 }

@@ -9,15 +9,31 @@ use rowmill_aws::host::http::{
     read_json_if_any,
 };
 use rowmill_core::model::ids::Owner;
+use serde::Deserialize;
+use serde::de::IgnoredAny;
 
+use crate::fetched::FetchOrders;
 use crate::request::AnnounceRequest;
 use crate::upload::{UploadError, Uploads};
 
+/// The use cases behind `/api/uploads`.
+pub struct UploadRoutes {
+    pub uploads: Uploads,
+    pub orders: FetchOrders,
+}
+
+/// A JSON body, as far as it tells which of the two it is.
+#[derive(Deserialize)]
+struct MayFetch {
+    #[serde(default)]
+    source: Option<IgnoredAny>,
+}
+
 /// Answers the requests to `/api/uploads` and below.
-pub async fn handle(uploads: &Uploads, call: Call) -> Result<Response<Body>, Problem> {
-    let (owner, request) = (call.owner()?, &call.request);
+pub async fn handle(routes: &UploadRoutes, call: Call) -> Result<Response<Body>, Problem> {
+    let (owner, request, uploads) = (call.owner()?, &call.request, &routes.uploads);
     match call.operation {
-        Operation::CreateUpload => create(uploads, owner, request).await,
+        Operation::CreateUpload => create(routes, owner, request).await,
         Operation::CompleteUpload => {
             let view = uploads.complete(owner, path_parameter(request, "fileGuid")?).await;
             Ok(json_response(200, &view.map_err(|error| problem(error, uploads))?))
@@ -40,8 +56,9 @@ pub async fn handle(uploads: &Uploads, call: Call) -> Result<Response<Body>, Pro
     }
 }
 
-/// Stores the file in the body, or the announcement of a file.
-async fn create(uploads: &Uploads, owner: &Owner, request: &Request) -> Result<Response<Body>, Problem> {
+/// Stores the file in the body, the announcement of a file, or the order to fetch one.
+async fn create(routes: &UploadRoutes, owner: &Owner, request: &Request) -> Result<Response<Body>, Problem> {
+    let uploads = &routes.uploads;
     let view = match content_type(request).as_deref() {
         None => {
             let detail = "The request has no content type. Send the file with its own content type, such as `text/csv`, \
@@ -53,6 +70,10 @@ async fn create(uploads: &Uploads, owner: &Owner, request: &Request) -> Result<R
                 "The content type `{form}` is not accepted. Send the file alone as the body, with its own content type."
             );
             return Err(Problem::unsupported_media_type(detail));
+        }
+        Some("application/json") if read_json::<MayFetch>(request)?.source.is_some() => {
+            let view = routes.orders.order(uploads, owner, &read_json(request)?).await;
+            return Ok(json_response(202, &view.map_err(|error| problem(error, uploads))?));
         }
         Some("application/json") => uploads.announce(owner, &read_json::<AnnounceRequest>(request)?).await,
         Some(_) => {
@@ -96,6 +117,8 @@ fn problem(error: UploadError, uploads: &Uploads) -> Problem {
         }
         UploadError::Unknown(_) | UploadError::Aborted(_) => Problem::not_found(detail),
         UploadError::Ready(_) => Problem::new(ProblemCode::UploadReady, detail),
+        UploadError::Fetching(_) => Problem::new(ProblemCode::UploadFetching, detail),
+        UploadError::Failed(..) => Problem::new(ProblemCode::UploadFailed, detail).with_status(409),
         UploadError::Incomplete { .. } => Problem::new(ProblemCode::UploadIncomplete, detail),
         UploadError::OtherSize { .. } => Problem::new(ProblemCode::UploadSizeMismatch, detail).with_status(409),
         UploadError::Port(error) => error.into(),

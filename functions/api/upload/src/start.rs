@@ -3,9 +3,12 @@
 use rowmill_aws::host::serve;
 use rowmill_core::ports::BoxError;
 use rowmill_core::wiring::{Missing, Ports};
+use rowmill_settings::FetchSettings;
+use rowmill_targets::sources::FetchHosts;
 
 use crate::declaration::FUNCTION;
-use crate::handler;
+use crate::fetched::FetchOrders;
+use crate::handler::{self, UploadRoutes};
 use crate::limits::UploadLimits;
 use crate::upload::Uploads;
 
@@ -13,7 +16,9 @@ pub async fn start() -> Result<(), BoxError> {
     let runtime = rowmill_aws::start(&FUNCTION).await?;
     let ports = &runtime.ports;
     let uploads = Uploads::new(ports, runtime.settings::<UploadLimits>()?)?;
-    serve::api(&runtime, uploads, handler::handle).await
+    let hosts = FetchHosts::parse(&runtime.settings::<FetchSettings>()?.hosts)?;
+    let routes = UploadRoutes { uploads, orders: FetchOrders { hosts, fetches: ports.fetches.get()? } };
+    serve::api(&runtime, routes, handler::handle).await
 }
 
 impl Uploads {

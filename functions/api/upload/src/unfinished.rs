@@ -12,7 +12,7 @@
 
 use rowmill_core::model::ids::{FileGuid, Owner};
 use rowmill_core::model::outstanding::OUTSTANDING_FOR;
-use rowmill_core::model::upload::{Multipart, Upload, UploadState};
+use rowmill_core::model::upload::{FetchFailure, Multipart, Upload, UploadState};
 use rowmill_core::ports::{PortError, UploadedPart};
 
 use crate::announced::parse_sha256;
@@ -39,6 +39,8 @@ enum Stored {
     Parts(Multipart, Vec<UploadedPart>),
     /// Neither parts nor a file: an abort that died left its row.
     Gone,
+    /// It could not be fetched.
+    Failed(FetchFailure),
 }
 
 impl Uploads {
@@ -51,6 +53,7 @@ impl Uploads {
             Stored::Nothing => Ok(UploadView { bytes_stored: Some(0), ..UploadView::from(&upload) }),
             Stored::Parts(multipart, parts) => Ok(view_of_parts(&upload, &multipart, &parts)),
             Stored::Gone => Err(UploadError::Aborted(file_guid)),
+            Stored::Failed(_) => Ok(UploadView::from(&upload)),
         }
     }
 
@@ -72,7 +75,10 @@ impl Uploads {
         }
         let mut upload = self.owned(owner, file_guid).await?;
         let stored = self.stored(&mut upload).await?;
-        if !matches!(stored, Stored::Ready | Stored::Gone) {
+        if upload.origin.is_some() && matches!(stored, Stored::Nothing | Stored::Parts(..)) {
+            return Err(UploadError::Fetching(file_guid));
+        }
+        if !matches!(stored, Stored::Ready | Stored::Gone | Stored::Failed(_)) {
             self.count_in_again(&upload).await?;
         }
         let expiry = self.limits.links.expiry;
@@ -80,6 +86,7 @@ impl Uploads {
         match stored {
             Stored::Ready => Err(UploadError::Ready(file_guid)),
             Stored::Gone => Err(UploadError::Aborted(file_guid)),
+            Stored::Failed(failure) => Err(UploadError::Failed(file_guid, failure)),
             Stored::Nothing => {
                 let sha256 = upload.sha256.as_deref().map(parse_sha256).transpose()?;
                 let (key, content_type) = (&upload.key, &upload.content_type);
@@ -118,7 +125,7 @@ impl Uploads {
     }
 
     /// Aborts until no part is left: a part that is being sent may survive an abort.
-    async fn abort_multipart(&self, upload: &Upload, multipart: &str) -> Result<(), PortError> {
+    pub async fn abort_multipart(&self, upload: &Upload, multipart: &str) -> Result<(), PortError> {
         for _ in 0..ABORTS {
             match self.multipart.abort_multipart(&upload.key, multipart).await {
                 Ok(()) | Err(PortError::NotFound) => {}
@@ -139,6 +146,7 @@ impl Uploads {
         let multipart = match &upload.state {
             UploadState::Ready { .. } => return Ok(Stored::Ready),
             UploadState::Pending { multipart } => multipart.clone(),
+            UploadState::Failed(failure) => return Ok(Stored::Failed(failure.clone())),
         };
         if let Some(multipart) = &multipart {
             match self.multipart.parts(&upload.key, &multipart.id).await {

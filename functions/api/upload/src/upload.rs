@@ -33,6 +33,7 @@ const PARTS_MAX: u64 = 1000;
 const PRESIGN_CONCURRENCY: usize = 16;
 
 /// The use case and the ports it works through.
+#[derive(Clone)]
 pub struct Uploads {
     pub uploads: Arc<dyn UploadStore>,
     pub objects: Arc<dyn Objects>,
@@ -133,6 +134,7 @@ impl Uploads {
         let multipart = match &upload.state {
             UploadState::Ready { .. } => return Ok(UploadView::from(&upload)),
             UploadState::Pending { multipart } => multipart.clone(),
+            UploadState::Failed(failure) => return Err(UploadError::Failed(file_guid, failure.clone())),
         };
         if let Some(multipart) = &multipart {
             self.join_parts(&upload, &multipart.id).await?;
@@ -178,7 +180,7 @@ impl Uploads {
     }
 
     /// Counts an announced upload as outstanding from now on, if it fits.
-    pub(crate) async fn count_in(&self, upload: &Upload) -> Result<(), UploadError> {
+    pub async fn count_in(&self, upload: &Upload) -> Result<(), UploadError> {
         let (file_guid, bytes, now) = (upload.file_guid, upload.size, self.clock.now());
         let outstanding = OutstandingUpload { file_guid, bytes, until: now + OUTSTANDING_FOR };
         let limits = self.limits.outstanding;
@@ -188,7 +190,7 @@ impl Uploads {
 
     /// Notes that all bytes are stored. The upload is no longer outstanding before it is ready, so that a repeated
     /// request does both.
-    pub(crate) async fn mark_ready(&self, upload: &mut Upload, etag: String) -> Result<(), UploadError> {
+    pub async fn mark_ready(&self, upload: &mut Upload, etag: String) -> Result<(), UploadError> {
         self.outstanding.remove(&upload.owner, upload.file_guid).await?;
         match self.uploads.mark_ready(upload.file_guid, &etag).await {
             Err(PortError::NotFound) => return Err(UploadError::Aborted(upload.file_guid)),
@@ -205,7 +207,7 @@ impl Uploads {
         }
     }
 
-    fn new_upload(&self, owner: &Owner, content_type: &str, file_name: Option<&str>, size: u64) -> Upload {
+    pub(crate) fn new_upload(&self, owner: &Owner, content_type: &str, file_name: Option<&str>, size: u64) -> Upload {
         let (file_guid, now) = (self.entropy.file_guid(), self.clock.now());
         Upload {
             file_guid,
@@ -216,6 +218,7 @@ impl Uploads {
             sha256: None,
             key: keys::upload(file_guid),
             state: UploadState::Pending { multipart: None },
+            origin: None,
             created_at: now,
             expires_at: expiry(now, self.limits.files.retention),
         }

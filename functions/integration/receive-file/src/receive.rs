@@ -152,6 +152,7 @@ impl Receiver {
             sha256: None,
             key: drop.key.clone(),
             state: UploadState::Ready { etag: head.etag.clone() },
+            origin: None,
             created_at: drop.at,
             expires_at: expiry(drop.at, self.limits.retention),
         }

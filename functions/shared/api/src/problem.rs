@@ -111,6 +111,10 @@ problem_codes! {
     UploadIncomplete = "upload_incomplete" [409],
     /// All bytes of the upload are stored, so there is nothing left to send, and it cannot be aborted.
     UploadReady = "upload_ready" [409],
+    /// Rowmill fetches the file itself, so there is nothing to send.
+    UploadFetching = "upload_fetching" [409],
+    /// Rowmill could not fetch the file. `detail` says what its server answered.
+    UploadFailed = "upload_failed" [422, 409],
     /// The stored file is longer or shorter than announced. Upload the file again.
     UploadSizeMismatch = "upload_size_mismatch" [422, 409],
     /// The resource changed while the request was carried out. Send the request again.

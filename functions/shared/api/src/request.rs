@@ -303,6 +303,49 @@ pub struct AnnounceRequest {
     pub sha256: Option<String>,
 }
 
+/// The JSON body of `POST /api/uploads` for a file that Rowmill fetches.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct FetchRequest {
+    /// Where the file is.
+    pub source: FetchSource,
+    /// The file's name: at most 255 bytes, without control characters. Default: the end of the URL's path.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(min_length = 1, max_length = 255, pattern = "^[^\\u0000-\\u001f\\u007f-\\u009f]*$")]
+    pub file_name: Option<String>,
+    /// The file's media type, such as `text/csv`. Default: what its server says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(max_length = 255, pattern = "^[!#$%&'*+.^_`|~0-9A-Za-z-]+/[!#$%&'*+.^_`|~0-9A-Za-z-]+ *(;[ -~]*)?$")]
+    pub content_type: Option<String>,
+}
+
+/// Where a file is fetched from.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct FetchSource {
+    /// The file's URL. It begins with `https://`, has no user name and no password, and its host is in the stack's
+    /// parameter `FetchHosts`. Its query is kept only until the file is fetched, and is never shown.
+    #[schema(min_length = 1, max_length = 2048)]
+    pub url: String,
+}
+
+impl fmt::Debug for FetchSource {
+    /// Its query may be as good as a password, so it must not reach a log.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("FetchSource").finish_non_exhaustive()
+    }
+}
+
+/// The JSON body of `POST /api/uploads`.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, ToSchema)]
+#[serde(untagged)]
+pub enum UploadRequest {
+    /// The client sends the file straight into the bucket.
+    Announce(AnnounceRequest),
+    /// Rowmill fetches the file.
+    Fetch(FetchRequest),
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -5,7 +5,7 @@ use std::fmt;
 
 use jiff::Timestamp;
 use rowmill_core::model::ids::FileGuid;
-use rowmill_core::model::upload::{Upload, UploadState};
+use rowmill_core::model::upload::{FetchFailure, Upload, UploadState};
 use rowmill_core::ports::PresignedRequest;
 use rowmill_core::words::{Open, words};
 use serde::{Deserialize, Serialize};
@@ -16,8 +16,12 @@ words! {
     UploadStatus {
         /// The client is still to send the bytes, or the rest of them.
         Pending = "pending",
+        /// Rowmill is still to fetch the bytes, or the rest of them.
+        Fetching = "fetching",
         /// All bytes are stored.
         Ready = "ready",
+        /// Rowmill could not fetch the file.
+        Failed = "failed",
     }
 }
 
@@ -27,14 +31,15 @@ words! {
 pub struct UploadView {
     /// The upload's name.
     pub file_guid: FileGuid,
-    /// `pending` until all bytes are stored, then `ready`.
+    /// `pending`, or `fetching` if Rowmill fetches the file, until all bytes are stored; then `ready`. `failed` if the file
+    /// cannot be fetched.
     #[schema(value_type = UploadStatus)]
     pub status: Open<UploadStatus>,
     /// The file's name, if the client gave one.
     pub file_name: Option<String>,
     /// The file's media type.
     pub content_type: String,
-    /// The file's length in bytes.
+    /// The file's length in bytes. 0 while the length of a file that is fetched is not known.
     pub size: u64,
     /// The SHA-256 of the file's bytes in hexadecimal, if announced.
     pub sha256: Option<String>,
@@ -65,13 +70,42 @@ pub struct UploadView {
     #[serde(skip_serializing_if = "Option::is_none", default)]
     #[schema(minimum = 1)]
     pub next_part: Option<u32>,
+    /// Where the file is fetched from. Only for a file that Rowmill fetches.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub source: Option<OriginView>,
+    /// Why the file could not be fetched. Only if it has failed.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub failure: Option<FetchFailureView>,
+}
+
+/// Where a file is fetched from.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct OriginView {
+    /// The file's URL, without its query.
+    pub url: String,
+}
+
+/// Why a file could not be fetched.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct FetchFailureView {
+    /// The stable name of the reason: `source_refused`, `source_unavailable`, `source_changed`, `source_too_slow`,
+    /// `file_too_large` or `too_many_uploads`. There may be more.
+    pub code: String,
+    /// What happened, and what the server said.
+    pub detail: String,
 }
 
 impl From<&Upload> for UploadView {
     /// Without any requests.
     fn from(upload: &Upload) -> Self {
-        let is_ready = matches!(upload.state, UploadState::Ready { .. });
-        let status = if is_ready { UploadStatus::Ready } else { UploadStatus::Pending };
+        let (status, failure) = match &upload.state {
+            UploadState::Ready { .. } => (UploadStatus::Ready, None),
+            UploadState::Failed(failure) => (UploadStatus::Failed, Some(failure)),
+            UploadState::Pending { .. } if upload.origin.is_some() => (UploadStatus::Fetching, None),
+            UploadState::Pending { .. } => (UploadStatus::Pending, None),
+        };
         Self {
             file_guid: upload.file_guid,
             status: status.into(),
@@ -81,12 +115,15 @@ impl From<&Upload> for UploadView {
             sha256: upload.sha256.clone(),
             created_at: upload.created_at,
             expires_at: upload.expires_at,
-            bytes_stored: is_ready.then_some(upload.size),
+            bytes_stored: (status == UploadStatus::Ready).then_some(upload.size),
             parts_stored: None,
             upload: None,
             parts: None,
             part_size: None,
             next_part: None,
+            source: upload.origin.as_ref().map(|origin| OriginView { url: origin.shown.clone() }),
+            failure: failure
+                .map(|FetchFailure { code, detail }| FetchFailureView { code: code.clone(), detail: detail.clone() }),
         }
     }
 }

@@ -33,7 +33,7 @@ use crate::preview::{FileFormat, PreviewColumn, PreviewRow, PreviewView};
 use crate::problem::{GatewayMessage, ProblemCode, ProblemView};
 use crate::request::{
     AnnounceRequest, CreateJobRequest, DedupeBy, PreviewRequest, RedriveRequest, RetuneRequest, SignPartsRequest,
-    Tolerance,
+    Tolerance, UploadRequest,
 };
 use crate::results::{FileView, LinkView, ManifestView, ResultsView};
 use crate::routes::Body;
@@ -58,7 +58,7 @@ macro_rules! examples {
 }
 
 examples! {
-    AnnounceRequest => announce_request(),
+    UploadRequest => UploadRequest::Announce(announce_request()),
     CreateJobRequest => create_job_request(),
     RedriveRequest => RedriveRequest { file_guid: None, deadline_seconds: Some(3600) },
     RetuneRequest => RetuneRequest { deadline_seconds: Some(28_800), ..RetuneRequest::default() },
@@ -211,6 +211,8 @@ pub fn upload() -> UploadView {
         parts: None,
         part_size: None,
         next_part: None,
+        source: None,
+        failure: None,
     }
 }
 

@@ -40,8 +40,8 @@ routes! {
         ],
         problems: &[
             (403, PriorityNotAllowed), (404, NotFound), (409, UploadIncomplete), (409, Changed), (422, InvalidParams),
-            (422, UnknownJobType), (422, UnknownUpload), (422, UploadSizeMismatch), (422, UploadChanged),
-            (422, UnreadableFile), (422, IdempotencyKeyReused), (429, OwnerFull), (503, JobTypeFull), (503, SystemFull),
+            (422, UnknownJobType), (422, UnknownUpload), (422, UploadFailed), (422, UploadSizeMismatch),
+            (422, UploadChanged), (422, UnreadableFile), (422, IdempotencyKeyReused), (429, OwnerFull), (503, JobTypeFull), (503, SystemFull),
         ],
     }
     EstimateJob = "POST" "/api/jobs/estimate" by "create-job" {
@@ -56,8 +56,8 @@ routes! {
         ],
         problems: &[
             (403, PriorityNotAllowed), (404, NotFound), (409, UploadIncomplete), (409, Changed), (422, InvalidParams),
-            (422, UnknownJobType), (422, UnknownUpload), (422, UploadSizeMismatch), (422, UploadChanged),
-            (422, UnreadableFile),
+            (422, UnknownJobType), (422, UnknownUpload), (422, UploadFailed), (422, UploadSizeMismatch),
+            (422, UploadChanged), (422, UnreadableFile),
         ],
     }
     ListJobs = "GET" "/api/jobs" by "job-status" {

@@ -3,15 +3,16 @@
 use super::{Answer, Json, Operation, RequestBody, Route, query};
 use crate::preview::PreviewView;
 use crate::problem::ProblemCode::*;
-use crate::request::{AnnounceRequest, PreviewRequest, SignPartsRequest};
+use crate::request::{PreviewRequest, SignPartsRequest, UploadRequest};
 use crate::upload::UploadView;
 
 routes! {
     CreateUpload = "POST" "/api/uploads" by "upload" {
-        summary: "Store a small file, or announce a big one",
+        summary: "Store a small file, announce a big one, or have one fetched",
         description: "Send a small file (at most 5 MB) as the body, with its own content type. For a bigger file send \
                       an announcement as `application/json`; the answer has one presigned request for the whole file, or \
-                      one for each part. Any content type is accepted for a file, except `application/json` and forms. A \
+                      one for each part. A file on a server of others is fetched, if the stack may fetch from that server: \
+                      send its URL as `application/json`, and look at the upload until it is `ready`. Any content type is accepted for a file, except `application/json` and forms. A \
                       text type needs UTF-8; send other bytes as `application/octet-stream`.",
         parameters: &[query(
             "fileName",
@@ -19,12 +20,13 @@ routes! {
              as left out. Ignored with an announcement, which has its own `fileName`.",
             r#"{"type": "string"}"#,
         )],
-        body: Some(RequestBody { required: true, json: Json::of::<AnnounceRequest>(), or_file: true }),
+        body: Some(RequestBody { required: true, json: Json::of::<UploadRequest>(), or_file: true }),
         answers: &[
             Answer::of::<UploadView>(
                 201,
                 "The file is stored, or announced: then send its bytes with the presigned requests.",
             ),
+            Answer::of::<UploadView>(202, "The file will be fetched."),
         ],
         problems: &[(422, BodyAltered), (429, TooManyUploads)],
     }
@@ -32,7 +34,9 @@ routes! {
         summary: "Join the parts of a file",
         description: "Required after the parts of a big file are sent. Completing an upload again changes nothing.",
         answers: &[Answer::of::<UploadView>(200, "The file is stored.")],
-        problems: &[(404, NotFound), (409, UploadIncomplete), (409, UploadSizeMismatch), (409, Changed)],
+        problems: &[
+            (404, NotFound), (409, UploadIncomplete), (409, UploadFailed), (409, UploadSizeMismatch), (409, Changed),
+        ],
     }
     ShowUpload = "GET" "/api/uploads/{fileGuid}" by "upload" {
         summary: "Show an upload",
@@ -49,7 +53,9 @@ routes! {
                       gets that request in `upload`.",
         body: Some(RequestBody { required: false, json: Json::of::<SignPartsRequest>(), or_file: false }),
         answers: &[Answer::of::<UploadView>(200, "The upload, with new presigned requests.")],
-        problems: &[(404, NotFound), (409, UploadReady), (429, TooManyUploads)],
+        problems: &[
+            (404, NotFound), (409, UploadReady), (409, UploadFetching), (409, UploadFailed), (429, TooManyUploads),
+        ],
     }
     AbortUpload = "DELETE" "/api/uploads/{fileGuid}" by "upload" {
         summary: "Abort an upload",
@@ -67,7 +73,7 @@ routes! {
         answers: &[Answer::of::<PreviewView>(200, "The beginning of the file.")],
         problems: &[
             (404, NotFound), (409, UploadIncomplete), (409, Changed), (422, InvalidParams), (422, UnknownJobType),
-            (422, UploadSizeMismatch), (422, UploadChanged), (422, UnreadableFile),
+            (422, UploadFailed), (422, UploadSizeMismatch), (422, UploadChanged), (422, UnreadableFile),
         ],
     }
 }

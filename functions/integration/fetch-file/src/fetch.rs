@@ -1,0 +1,362 @@
+//! Fetches the file of an upload, part by part.
+//!
+//! **Ranges.** The first look at the file tells its length and its version. Each range becomes a part of one multipart
+//! upload, which the row names. So the parts that the bucket has are the only state: whoever goes on, after a crash or
+//! beside another invocation, reads the ranges that are missing, all of the same version. Two invocations that store the
+//! same part store the same bytes.
+//!
+//! **A server without ranges, or without versions.** An invocation reads the whole file into a multipart upload of its
+//! own, and the row then names the first one that is whole. So no file is made of two readings.
+//!
+//! **If the process dies**: before the row names the multipart upload, the bucket's lifecycle removes it, and the next
+//! delivery begins anew; after that, the next delivery goes on. A file that is given up is deleted before its row says
+//! so: the next delivery finds no parts, and gives it up.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use futures::stream::{self, StreamExt};
+use jiff::Timestamp;
+use rowmill_core::model::messages::FetchMessage;
+use rowmill_core::model::upload::{FetchBegun, FetchFailure, Multipart, Upload, UploadState};
+use rowmill_core::ports::{PortError, Queue, RemoteError, RemoteFile, RemoteFiles};
+use upload::announced::is_media_type;
+use upload::fetched::UNKNOWN_TYPE;
+use upload::upload::{UploadError, Uploads};
+
+/// The time limit of an invocation. A file goes on so long after a crash.
+pub const TIME_LIMIT: Duration = Duration::from_secs(300);
+
+/// Time before the end of an invocation at which it stops to read.
+pub const MARGIN: Duration = Duration::from_secs(40);
+
+/// Parts that are read at once.
+const PARTS_AT_ONCE: usize = 4;
+
+/// The most parts that S3 takes.
+const PARTS_MAX: u64 = 10_000;
+
+/// The source does not give the file.
+const REFUSED: &str = "source_refused";
+
+/// The source does not answer, again and again.
+pub const UNAVAILABLE: &str = "source_unavailable";
+
+/// The file has changed while it was fetched.
+const CHANGED: &str = "source_changed";
+
+/// The source knows no ranges, and the file takes longer than an invocation.
+const TOO_SLOW: &str = "source_too_slow";
+
+const TOO_LARGE: &str = "file_too_large";
+
+/// The owner has announced too much beside it.
+const TOO_MANY: &str = "too_many_uploads";
+
+/// How far an invocation has come.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Fetched {
+    /// The file is stored, or nobody wants it any more.
+    Ended,
+    /// The rest is for another invocation, which is called.
+    Continues,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum FetchError {
+    /// Another try may help.
+    #[error("{detail}")]
+    Busy { detail: String, retry_after: Option<Duration> },
+    /// Another try does not help.
+    #[error("{}", .0.detail)]
+    Failed(FetchFailure),
+    #[error(transparent)]
+    Port(#[from] PortError),
+}
+
+/// The use case and the ports it works through.
+pub struct Fetcher {
+    /// Uploads, which this one becomes complete like.
+    pub files: Uploads,
+    /// For the rest of a long file.
+    pub fetches: Arc<dyn Queue<FetchMessage>>,
+    pub remote: Arc<dyn RemoteFiles>,
+}
+
+impl Fetcher {
+    /// Fetches a file, or as much of it as it can until then.
+    ///
+    /// # Errors
+    /// [`FetchError`]: nothing more was stored.
+    pub async fn fetch(&self, message: &FetchMessage, until: Timestamp) -> Result<Fetched, FetchError> {
+        while let Some((upload, url)) = self.wanted(message).await? {
+            match &upload.state {
+                UploadState::Pending { multipart: Some(multipart) } => {
+                    if self.copy(&upload, &url, multipart, until).await? {
+                        return self.complete(&upload).await;
+                    }
+                    self.fetches.send(std::slice::from_ref(message)).await?;
+                    return Ok(Fetched::Continues);
+                }
+                _ => self.begin(&upload, &url, until).await?,
+            }
+        }
+        // Another invocation may have ended it between the first look of this one and its count.
+        self.files.outstanding.remove(&message.owner, message.file_guid).await?;
+        Ok(Fetched::Ended)
+    }
+
+    /// The upload and its URL, if it is still to be fetched.
+    async fn wanted(&self, message: &FetchMessage) -> Result<Option<(Upload, String)>, PortError> {
+        let upload = self.upload(message).await?;
+        let upload = upload.filter(|upload| matches!(upload.state, UploadState::Pending { .. }));
+        Ok(upload.and_then(|upload| {
+            let url = upload.origin.as_ref()?.url.clone()?;
+            Some((upload, url))
+        }))
+    }
+
+    /// Deletes what is stored of a file, and notes why it cannot be fetched.
+    pub async fn give_up(&self, message: &FetchMessage, failure: &FetchFailure) -> Result<(), PortError> {
+        let Some(upload) = self.upload(message).await? else { return Ok(()) };
+        if let UploadState::Pending { multipart: Some(multipart) } = &upload.state {
+            self.files.abort_multipart(&upload, &multipart.id).await?;
+        }
+        self.files.outstanding.remove(&upload.owner, upload.file_guid).await?;
+        match self.files.uploads.fail(upload.file_guid, failure).await {
+            // Another invocation has stored it, or its owner has aborted it.
+            Err(PortError::Changed | PortError::NotFound) => Ok(()),
+            noted => noted,
+        }
+    }
+
+    async fn upload(&self, message: &FetchMessage) -> Result<Option<Upload>, PortError> {
+        rowmill_core::ports::found(self.files.uploads.upload(message.file_guid, self.now()).await)
+    }
+
+    fn now(&self) -> Timestamp {
+        self.files.clock.now()
+    }
+
+    /// Takes the first look, and has the row name a multipart upload. Stores the whole file if it is empty, or if its
+    /// server does not give a part of it.
+    async fn begin(&self, upload: &Upload, url: &str, until: Timestamp) -> Result<(), FetchError> {
+        let file = self.remote.look(url).await?;
+        let content_type = match file.content_type.as_deref() {
+            Some(said) if upload.content_type == UNKNOWN_TYPE && is_media_type(said) => said,
+            _ => &upload.content_type,
+        };
+        let upload = &Upload { content_type: content_type.to_owned(), ..upload.clone() };
+        if let Some(size) = file.size {
+            self.count(upload, size).await?;
+        }
+        match file {
+            RemoteFile { size: Some(0), .. } => self.store_empty(upload).await,
+            RemoteFile { size: Some(size), validator: Some(validator), .. } => {
+                let id = self.files.multipart.begin_multipart(&upload.key, &upload.content_type).await?;
+                self.claim(upload, size, Some(validator), Multipart { id, part_size: self.part_size(size) }).await
+            }
+            RemoteFile { size, .. } => self.read_whole(upload, url, size, until).await,
+        }
+    }
+
+    /// Has the row name this multipart upload, unless it names another one.
+    async fn claim(
+        &self,
+        upload: &Upload,
+        size: u64,
+        validator: Option<String>,
+        multipart: Multipart,
+    ) -> Result<(), FetchError> {
+        let id = multipart.id.clone();
+        let content_type = upload.content_type.clone();
+        let begun = FetchBegun { size, content_type, validator, multipart };
+        match self.files.uploads.begin_fetch(upload.file_guid, &begun).await {
+            Err(PortError::Changed | PortError::NotFound) => Ok(self.files.abort_multipart(upload, &id).await?),
+            claimed => Ok(claimed?),
+        }
+    }
+
+    /// Reads the file from its beginning to its end.
+    async fn read_whole(
+        &self,
+        upload: &Upload,
+        url: &str,
+        expected: Option<u64>,
+        until: Timestamp,
+    ) -> Result<(), FetchError> {
+        let id = self.files.multipart.begin_multipart(&upload.key, &upload.content_type).await?;
+        let part_size = self.part_size(self.files.limits.files.max_bytes);
+        let multipart = Multipart { id, part_size };
+        let read = match self.read_parts(upload, url, &multipart, until).await {
+            Ok(size) if expected.is_some_and(|expected| expected != size) => Err(RemoteError::Changed.into()),
+            read => read,
+        };
+        let size = match read {
+            Ok(size @ 1..) => size,
+            other => {
+                self.files.abort_multipart(upload, &multipart.id).await?;
+                return match other {
+                    Ok(_) => self.store_empty(upload).await,
+                    Err(error) => Err(error),
+                };
+            }
+        };
+        if expected.is_none() {
+            self.count(upload, size).await?;
+        }
+        self.claim(upload, size, None, multipart).await
+    }
+
+    /// Stores what a reading brings as parts. Returns its length.
+    async fn read_parts(
+        &self,
+        upload: &Upload,
+        url: &str,
+        multipart: &Multipart,
+        until: Timestamp,
+    ) -> Result<u64, FetchError> {
+        let part_size = usize::try_from(multipart.part_size).unwrap_or(usize::MAX);
+        let mut reading = self.remote.read(url).await?;
+        let (mut size, mut number, mut part) = (0_u64, 1, BytesMut::new());
+        loop {
+            let piece = reading.next().await?;
+            let is_last = piece.is_none();
+            let piece = piece.unwrap_or_default();
+            size += piece.len() as u64;
+            self.check_size(size)?;
+            part.extend_from_slice(&piece);
+            while part.len() >= part_size || (is_last && !part.is_empty()) {
+                let bytes = part.split_to(part_size.min(part.len())).freeze();
+                self.files.multipart.put_part(&upload.key, &multipart.id, number, bytes).await?;
+                number += 1;
+            }
+            if is_last {
+                return Ok(size);
+            }
+            if self.now() >= until {
+                let limit = TIME_LIMIT.saturating_sub(MARGIN).as_secs();
+                let detail =
+                    format!("The source gives no ranges of the file, and the whole takes longer than {limit} s.");
+                return Err(failed(TOO_SLOW, detail));
+            }
+        }
+    }
+
+    /// Copies the parts that are missing. Returns whether all are stored now.
+    async fn copy(
+        &self,
+        upload: &Upload,
+        url: &str,
+        multipart: &Multipart,
+        until: Timestamp,
+    ) -> Result<bool, FetchError> {
+        let stored = match self.files.multipart.parts(&upload.key, &multipart.id).await {
+            // Another invocation has completed it.
+            Err(PortError::NotFound) => return Ok(true),
+            stored => stored?,
+        };
+        let validator = upload.origin.as_ref().and_then(|origin| origin.validator.as_deref());
+        let is_stored = |number: &u32| {
+            let part = stored.iter().find(|part| part.number == *number);
+            part.is_some_and(|part| part.size == multipart.length_of(*number, upload.size))
+        };
+        let missing: Vec<u32> = (1..=multipart.parts_of(upload.size)).filter(|number| !is_stored(number)).collect();
+        let Some(validator) = validator.filter(|_| !missing.is_empty()) else { return Ok(true) };
+        let count = missing.len();
+        let copies = missing.into_iter().map(|number| self.copy_part(upload, url, validator, multipart, number));
+        let mut copies = stream::iter(copies.collect::<Vec<_>>()).buffer_unordered(PARTS_AT_ONCE);
+        let (mut copied, mut failures) = (0, Vec::new());
+        // A connection that breaks takes no other one with it. If all of them do, the source is down.
+        while self.now() < until && failures.len() < PARTS_AT_ONCE {
+            let left = until.duration_since(self.now()).try_into().unwrap_or_default();
+            let copy = tokio::select! {
+                biased;
+                copy = copies.next() => copy,
+                () = self.files.clock.sleep(left) => break,
+            };
+            match copy {
+                None => break,
+                Some(Ok(())) => copied += 1,
+                Some(Err(busy @ FetchError::Busy { .. })) => failures.push(busy),
+                Some(Err(error)) => return Err(error),
+            }
+        }
+        let slow = || RemoteError::busy("The source is so slow that no part of the file came in time.").into();
+        match copied {
+            0 => Err(failures.pop().unwrap_or_else(slow)),
+            copied => Ok(copied == count),
+        }
+    }
+
+    async fn copy_part(
+        &self,
+        upload: &Upload,
+        url: &str,
+        validator: &str,
+        multipart: &Multipart,
+        number: u32,
+    ) -> Result<(), FetchError> {
+        let start = u64::from(number - 1) * multipart.part_size;
+        let range = start..start + multipart.length_of(number, upload.size);
+        let bytes = self.remote.read_range(url, validator, range).await?;
+        self.files.multipart.put_part(&upload.key, &multipart.id, number, bytes).await?;
+        Ok(())
+    }
+
+    async fn complete(&self, upload: &Upload) -> Result<Fetched, FetchError> {
+        match self.files.complete(&upload.owner, upload.file_guid).await {
+            Ok(_) | Err(UploadError::Unknown(_)) => Ok(Fetched::Ended),
+            Err(UploadError::Port(error)) => Err(error.into()),
+            Err(error) => Err(FetchError::Busy { detail: error.to_string(), retry_after: None }),
+        }
+    }
+
+    async fn store_empty(&self, upload: &Upload) -> Result<(), FetchError> {
+        let etag = self.files.objects.put(&upload.key, &upload.content_type, Bytes::new(), None).await?;
+        match self.files.mark_ready(&mut upload.clone(), etag).await {
+            Err(UploadError::Port(error)) => Err(error.into()),
+            // Its owner has aborted it meanwhile.
+            Ok(()) | Err(_) => Ok(()),
+        }
+    }
+
+    /// Counts the upload as outstanding with its length, which was not known before.
+    async fn count(&self, upload: &Upload, size: u64) -> Result<(), FetchError> {
+        self.check_size(size)?;
+        self.files.outstanding.remove(&upload.owner, upload.file_guid).await?;
+        match self.files.count_in(&Upload { size, ..upload.clone() }).await {
+            Ok(()) => Ok(()),
+            Err(UploadError::Port(error)) => Err(error.into()),
+            Err(full) => Err(failed(TOO_MANY, full.to_string())),
+        }
+    }
+
+    fn check_size(&self, size: u64) -> Result<(), FetchError> {
+        let limit = self.files.limits.files.max_bytes;
+        match size <= limit {
+            true => Ok(()),
+            false => Err(failed(TOO_LARGE, format!("The file has more than the maximum of {limit} bytes."))),
+        }
+    }
+
+    fn part_size(&self, size: u64) -> u64 {
+        self.files.limits.part_bytes.max(size.div_ceil(PARTS_MAX))
+    }
+}
+
+fn failed(code: &str, detail: String) -> FetchError {
+    FetchError::Failed(FetchFailure { code: code.to_owned(), detail })
+}
+
+impl From<RemoteError> for FetchError {
+    fn from(error: RemoteError) -> Self {
+        let detail = error.to_string();
+        match error {
+            RemoteError::Busy { detail, retry_after } => Self::Busy { detail, retry_after },
+            RemoteError::Refused(_) => failed(REFUSED, detail),
+            RemoteError::Changed => failed(CHANGED, detail),
+        }
+    }
+}

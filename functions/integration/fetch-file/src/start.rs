@@ -1,0 +1,33 @@
+//! Start-up: builds the use case once, then serves messages.
+
+use std::sync::Arc;
+
+use rowmill_aws::host::serve;
+use rowmill_core::ports::{BoxError, RemoteFiles};
+use rowmill_core::wiring::{Missing, Ports};
+use rowmill_settings::FetchSettings;
+use rowmill_targets::lookup::{Lookup, SystemLookup};
+use rowmill_targets::sources::{FetchHosts, HttpFiles};
+use upload::limits::UploadLimits;
+use upload::upload::Uploads;
+
+use crate::declaration::FUNCTION;
+use crate::fetch::Fetcher;
+use crate::handler::{self, Fetches};
+
+pub async fn start() -> Result<(), BoxError> {
+    let runtime = rowmill_aws::start(&FUNCTION).await?;
+    let ports = &runtime.ports;
+    let hosts = FetchHosts::parse(&runtime.settings::<FetchSettings>()?.hosts)?;
+    let lookup: Arc<dyn Lookup> = Arc::new(SystemLookup);
+    let remote = Arc::new(HttpFiles::new(hosts, &lookup, ports.clock.get()?)?);
+    let fetcher = Fetcher::new(ports, runtime.settings::<UploadLimits>()?, remote)?;
+    let deliveries = ports.fetch_deliveries.get()?;
+    serve::queue(&runtime, Fetches { fetcher, deliveries }, handler::handle).await
+}
+
+impl Fetcher {
+    pub fn new(ports: &Ports, limits: UploadLimits, remote: Arc<dyn RemoteFiles>) -> Result<Self, Missing> {
+        Ok(Self { files: Uploads::new(ports, limits)?, fetches: ports.fetches.get()?, remote })
+    }
+}
