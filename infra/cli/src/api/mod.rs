@@ -26,7 +26,7 @@ use rowmill_api::live::LiveTicketView;
 use rowmill_api::preview::PreviewView;
 use rowmill_api::problem::ProblemCode;
 use rowmill_api::request::{
-    AnnounceRequest, CreateJobRequest, PreviewRequest, RedriveRequest, RetuneRequest, SignPartsRequest,
+    AnnounceRequest, CreateJobRequest, FetchRequest, PreviewRequest, RedriveRequest, RetuneRequest, SignPartsRequest,
 };
 use rowmill_api::results::ResultsView;
 use rowmill_api::routes::Operation;
@@ -145,6 +145,11 @@ impl ApiClient {
     /// Announces a file; the answer says where to send its bytes.
     pub async fn announce_upload(&self, file: &AnnounceRequest) -> Result<Upload, ApiError> {
         self.answer(self.call("announce upload", Operation::CreateUpload, "").json(file)).await
+    }
+
+    /// Has a file fetched.
+    pub async fn fetch_upload(&self, file: &FetchRequest) -> Result<Upload, ApiError> {
+        self.answer(self.call("fetch file", Operation::CreateUpload, "").json(file)).await
     }
 
     /// Puts the parts of a multipart upload together.

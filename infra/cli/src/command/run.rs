@@ -21,7 +21,7 @@ use super::{CommandError, print_result};
 use crate::download::Folder;
 use crate::follow::Reporter;
 use crate::terminal::{count, dollars, escape_controls, span, table};
-use crate::upload::{RememberedUploads, SourceFile, store};
+use crate::upload::{RememberedUploads, SourceFile, fetch as fetch_file, store, url_of};
 
 /// The longest name of a file that goes into the metadata of its job, in bytes.
 const NAME_MAX_BYTES: usize = 200;
@@ -35,8 +35,9 @@ const NAME_MAX_BYTES: usize = 200;
 /// 130 interrupted.
 #[derive(Debug, clap::Args)]
 pub struct RunArgs {
-    /// The file to process, or the guid of an upload; none for a job type without input
-    #[arg(value_name = "FILE|GUID")]
+    /// The file to process, the URL of one that the stack fetches, or the guid of an upload; none for a job type without
+    /// input
+    #[arg(value_name = "FILE|URL|GUID")]
     pub file: Option<PathBuf>,
     /// Send up to 1,000 rows with the request, from a file with a JSON array of objects or with JSON lines; `-` reads
     /// standard input
@@ -74,6 +75,7 @@ pub async fn execute(args: RunArgs) -> Result<ExitCode, CommandError> {
     let params = args.params.to_json()?;
     let fallback_type = args.params.format.map(|format| format.content_type());
     let source = match (&args.file, &args.items) {
+        (Some(file), _) if url_of(file).is_some() => Source::Url(url_of(file).unwrap_or_default().to_owned()),
         (Some(file), _) => match file.to_str().and_then(|text| text.parse().ok()) {
             Some(file_guid) if !file.exists() => Source::Upload(file_guid),
             _ => Source::File(SourceFile::open(file, fallback_type).await?),
@@ -88,6 +90,8 @@ pub async fn execute(args: RunArgs) -> Result<ExitCode, CommandError> {
 enum Source {
     /// A file, which is stored first.
     File(SourceFile),
+    /// A file that the stack fetches first.
+    Url(String),
     /// A file that is stored already.
     Upload(FileGuid),
     /// Rows that are sent with the request.
@@ -125,7 +129,7 @@ impl Source {
             Self::File(file) if file.name.len() <= NAME_MAX_BYTES => {
                 Some(Map::from_iter([("fileName".to_owned(), Value::from(file.name.clone()))]))
             }
-            Self::File(_) | Self::Upload(_) | Self::Items(_) | Self::None => None,
+            Self::File(_) | Self::Url(_) | Self::Upload(_) | Self::Items(_) | Self::None => None,
         }
     }
 }
@@ -153,7 +157,16 @@ async fn run(
     match source {
         Source::Upload(file_guid) => new_job.file_guid = Some(*file_guid),
         Source::File(file) => {
-            new_job.file_guid = Some(checked_and_stored(file, &new_job, connection, &reporter).await?)
+            check(&new_job, connection).await?;
+            let report = reporter.upload(file);
+            let remembered = RememberedUploads::of_user();
+            let stored = store(&connection.api, file, remembered.as_ref(), &report.progress).await?;
+            new_job.file_guid = Some(stored.upload.file_guid);
+        }
+        Source::Url(url) => {
+            check(&new_job, connection).await?;
+            let content_type = args.params.format.map(|format| format.content_type());
+            new_job.file_guid = Some(fetch_file(&connection.api, url, content_type, &reporter).await?.file_guid);
         }
         Source::Items(rows) => new_job.items = Some(rows.clone()),
         Source::None => {}
@@ -176,20 +189,13 @@ async fn run(
     job_run.conclude(&job, fetched).await
 }
 
-/// Stores the file of a job, unless the job would be refused with any file.
-async fn checked_and_stored(
-    file: &SourceFile,
-    new_job: &CreateJobRequest,
-    connection: &Connection,
-    reporter: &Reporter,
-) -> Result<FileGuid, CommandError> {
-    if !connection.api.check_job(new_job).await? {
-        let text = format!("a job of the type `{}` reads no file: leave FILE out", new_job.job_type);
-        return Err(CommandError::Usage(text));
+/// Finds before its file is sent that the job would be refused with any file.
+async fn check(new_job: &CreateJobRequest, connection: &Connection) -> Result<(), CommandError> {
+    if connection.api.check_job(new_job).await? {
+        return Ok(());
     }
-    let report = reporter.upload(file);
-    let remembered = RememberedUploads::of_user();
-    Ok(store(&connection.api, file, remembered.as_ref(), &report.progress).await?.upload.file_guid)
+    let text = format!("a job of the type `{}` reads no file: leave FILE out", new_job.job_type);
+    Err(CommandError::Usage(text))
 }
 
 /// An estimate as lines of text.

@@ -10,7 +10,7 @@ use super::interrupt::{self, interrupted};
 use super::{CommandError, print, print_json};
 use crate::follow::Reporter;
 use crate::terminal::bytes;
-use crate::upload::{RememberedUploads, SourceFile, store};
+use crate::upload::{RememberedUploads, SourceFile, fetch, store, url_of};
 
 /// Stores a file and prints its guid
 ///
@@ -18,8 +18,8 @@ use crate::upload::{RememberedUploads, SourceFile, store};
 /// the upload lives (7 days) and the file does not change.
 #[derive(Debug, clap::Args)]
 pub struct UploadArgs {
-    /// The file to store
-    #[arg(required_unless_present = "abort")]
+    /// The file to store, or the URL of one that the stack fetches, if its parameter FetchHosts names the host
+    #[arg(required_unless_present = "abort", value_name = "FILE|URL")]
     pub file: Option<PathBuf>,
     /// Abort this upload, which is not complete: delete what is stored of it
     #[arg(long, value_name = "GUID", conflicts_with = "file")]
@@ -40,9 +40,12 @@ pub async fn execute(args: UploadArgs) -> Result<ExitCode, CommandError> {
 }
 
 async fn upload(args: &UploadArgs, path: &Path) -> Result<ExitCode, CommandError> {
+    let reporter = if args.json { Reporter::new(true) } else { Reporter::on_stderr() };
+    if let Some(url) = url_of(path) {
+        return fetch_from(args, url, &reporter).await;
+    }
     let file = SourceFile::open(path, None).await?;
     let connection = args.api.connect().await?;
-    let reporter = if args.json { Reporter::new(true) } else { Reporter::on_stderr() };
     let report = reporter.upload(&file);
     let remembered = RememberedUploads::of_user();
     let stored = tokio::select! {
@@ -59,6 +62,25 @@ async fn upload(args: &UploadArgs, path: &Path) -> Result<ExitCode, CommandError
     } else {
         eprintln!("Stored {} ({}) as", file.name, bytes(file.size));
         print(&format!("{}\n", stored.upload.file_guid))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Has the stack fetch the file. It goes on if the command is interrupted.
+async fn fetch_from(args: &UploadArgs, url: &str, reporter: &Reporter) -> Result<ExitCode, CommandError> {
+    let connection = args.api.connect().await?;
+    let upload = tokio::select! {
+        upload = fetch(&connection.api, url, None, reporter) => upload?,
+        () = interrupted() => {
+            eprintln!("Interrupted; the stack goes on to fetch the file.");
+            return Ok(interrupt::exit_code());
+        }
+    };
+    if args.json {
+        print_json(&upload)?;
+    } else {
+        eprintln!("Fetched {} as", bytes(upload.size));
+        print(&format!("{}\n", upload.file_guid))?;
     }
     Ok(ExitCode::SUCCESS)
 }

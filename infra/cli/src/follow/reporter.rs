@@ -66,6 +66,11 @@ impl Reporter {
         self.transfer(Direction::Up, &file.name, file.size)
     }
 
+    /// Shows how far the stack has fetched a file of `size` bytes.
+    pub fn fetch(&self, name: &str, size: u64) -> TransferReport {
+        self.transfer(Direction::Fetch, name, size)
+    }
+
     /// Shows the download of a file of `size` bytes.
     pub fn download(&self, name: &str, size: u64) -> TransferReport {
         self.transfer(Direction::Down, name, size)
@@ -164,6 +169,8 @@ impl Observer for Reporter {
 #[derive(Clone, Copy)]
 enum Direction {
     Up,
+    /// From a server of others into the stack.
+    Fetch,
     Down,
 }
 
@@ -171,6 +178,7 @@ impl Direction {
     fn doing(self) -> &'static str {
         match self {
             Self::Up => "Uploading",
+            Self::Fetch => "Fetching",
             Self::Down => "Downloading",
         }
     }
@@ -180,6 +188,14 @@ impl Direction {
             Self::Up => json!({
                 "event": "upload",
                 "bytesSent": moved,
+                "bytesStored": stored,
+                "bytesTotal": size,
+                "bytesPerSecond": pace.bytes_per_second().map(f64::round),
+                "secondsLeft": pace.time_left().map(|left| left.as_secs_f64().round()),
+            }),
+            Self::Fetch => json!({
+                "event": "fetch",
+                "fileName": name,
                 "bytesStored": stored,
                 "bytesTotal": size,
                 "bytesPerSecond": pace.bytes_per_second().map(f64::round),
@@ -299,7 +315,7 @@ fn transfer_bar(direction: Direction, name: &str, size: u64) -> ProgressBar {
     let bar = ProgressBar::new(size).with_finish(ProgressFinish::AndClear);
     // Of an upload the storage's figures count: they are the message.
     let pace = match direction {
-        Direction::Up => "{msg}",
+        Direction::Up | Direction::Fetch => "{msg}",
         Direction::Down => "{binary_bytes_per_sec} {eta}",
     };
     let template = format!("{{prefix}} [{{bar:30}}] {{binary_bytes}}/{{binary_total_bytes}} {pace}");

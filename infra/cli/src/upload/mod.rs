@@ -1,6 +1,7 @@
 //! Uploads a file through the API in constant memory. The method depends on the size. An upload in parts can be
 //! resumed, also by a later run of the command.
 
+mod fetched;
 mod file;
 mod parts;
 mod remembered;
@@ -17,6 +18,7 @@ use rowmill_core::model::ids::FileGuid;
 
 use crate::api::{ApiClient, ApiError, Upload};
 use crate::progress::ByteProgress;
+pub use fetched::{fetch, url_of};
 pub use file::{CSV, JSON_LINES, PARQUET, SourceFile, XLSX};
 use parts::Parts;
 use remembered::Remembered;
@@ -72,6 +74,9 @@ pub enum UploadError {
         /// True if the same command would resume it.
         is_remembered: bool,
     },
+    /// The stack could not fetch the file.
+    #[error("the file could not be fetched: {0}")]
+    Fetch(String),
     /// The API's upload instructions are invalid for this file.
     #[error("the API's upload instructions are invalid: {0}")]
     Instructions(&'static str),
