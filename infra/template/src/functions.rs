@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use rowmill_aws::groups;
 use rowmill_settings::declaration::{Figure, Function, Stream, Trigger, Use};
-use rowmill_settings::{LIVE_URL, Resource, Setting, WEBHOOK_SECRET};
+use rowmill_settings::{FETCHES_QUEUE, LIVE_URL, Resource, Setting, WEBHOOK_SECRET};
 use serde::Serialize;
 
 use crate::resources::{arn_of, dead_letters_of, name_of, stream_of};
@@ -13,6 +13,7 @@ use crate::resources::{arn_of, dead_letters_of, name_of, stream_of};
 pub fn all() -> Vec<&'static Function> {
     vec![
         &upload::declaration::FUNCTION,
+        &fetch_file::declaration::FUNCTION,
         &create_job::declaration::FUNCTION,
         &split_job::declaration::FUNCTION,
         &process_items::declaration::FUNCTION,
@@ -151,12 +152,19 @@ fn skipped_checks(function: &Function) -> Vec<(&'static str, &'static str)> {
             ("The schedule starts it once a minute.", "The next run of the schedule does the work of a failed one.")
         }
     };
-    let network = match function.uses.iter().any(|right| right.resources.contains(&WEBHOOK_SECRET)) {
-        true => "Calls AWS services by IAM, and webhooks by name. A VPC would protect nothing.",
+    let network = match calls_others(function) {
+        true => "Calls AWS services by IAM, and servers of others by name. A VPC would protect nothing.",
         false => "Calls AWS services only, by IAM. A VPC would protect nothing.",
     };
     let checks = [("CKV_AWS_115", concurrency), ("CKV_AWS_116", dead_letters), ("CKV_AWS_117", network)];
     checks.into_iter().filter(|(_, why)| !why.is_empty()).collect()
+}
+
+/// True if it calls webhooks or fetches files.
+fn calls_others(function: &Function) -> bool {
+    let signs = function.uses.iter().any(|right| right.resources.contains(&WEBHOOK_SECRET));
+    let fetches = |trigger: &Trigger| matches!(trigger, Trigger::Queue { queue, .. } if *queue == FETCHES_QUEUE);
+    signs || function.triggers.iter().any(fetches)
 }
 
 /// The variables, each with its value as YAML: the resources, then the settings.

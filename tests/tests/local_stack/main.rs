@@ -12,6 +12,7 @@ mod deaths;
 mod dedupes;
 mod emulator;
 mod events;
+mod fetches;
 mod fleet;
 mod formats;
 mod gateway;

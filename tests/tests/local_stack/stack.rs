@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use acceptance::local_stack::{LocalStack, options};
 
+use crate::fetches::{FILES, FileServer};
 use crate::service::{SERVICE, Service};
 use crate::{lanes, targets};
 
@@ -22,6 +23,8 @@ pub fn on_the_stack<F: Future<Output = ()>>(test: impl FnOnce(&'static LocalStac
 async fn up() -> LocalStack {
     let service = Service::start().await;
     SERVICE.get_or_init(|| service);
+    let server = FileServer::start().await;
+    let fetch_hosts = FILES.get_or_init(|| server).hosts();
     let (targets, arns) = (targets::config().to_string(), targets::arns());
     let parameters = [
         ("ProcessTimeoutSeconds", "10"),
@@ -40,11 +43,19 @@ async fn up() -> LocalStack {
         ("JobTargets", &targets),
         ("InvokeTargetArns", &arns),
         ("JobTypes", lanes::JOB_TYPES),
+        ("FetchHosts", &fetch_hosts),
         ("LanesMaximumConcurrency", "4"),
     ];
     let stack = LocalStack::up(&options(PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("stack"), &parameters)).await;
     SERVICE.get().expect("the service runs").trust(targets::webhook_secret(&stack).await.current.0);
-    let queues = ["ItemsQueueUrl", "ItemsHighQueueUrl", "ItemsLowQueueUrl", "IsolateQueueUrl", "LanesQueueUrl"];
+    let queues = [
+        "FetchesQueueUrl",
+        "ItemsQueueUrl",
+        "ItemsHighQueueUrl",
+        "ItemsLowQueueUrl",
+        "IsolateQueueUrl",
+        "LanesQueueUrl",
+    ];
     stack.hide_messages_for(&queues, Duration::from_secs(12)).await;
     stack
 }
