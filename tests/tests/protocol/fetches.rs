@@ -20,7 +20,7 @@ use rowmill_core::in_memory::{InMemoryDeliveries, InMemoryQueue, ManualClock};
 use rowmill_core::model::ids::{FileGuid, Owner};
 use rowmill_core::model::keys;
 use rowmill_core::model::messages::FetchMessage;
-use rowmill_core::model::outstanding::OutstandingLimits;
+use rowmill_core::model::outstanding::{OUTSTANDING_FOR, OutstandingLimits};
 use rowmill_core::model::upload::{Upload, UploadState};
 use rowmill_core::ports::{Clock, Objects, PortError, RemoteBytes, RemoteError, RemoteFile, RemoteFiles, UploadStore};
 use rowmill_settings::FileLimits;
@@ -429,6 +429,15 @@ async fn a_file_that_is_refused_or_does_not_fit_fails_at_once() {
     let bench = Bench { source: Arc::new(Source { knows_no_ranges: true, ..slow }), ..bench };
     assert_eq!(bench.deliver(1).await, None);
     assert_eq!(bench.failure().await.0, "source_too_slow");
+    // One that gives a part now and then must not cost for ever.
+    let bench = Bench::new(Source::of(&text())).await;
+    bench.fetch(&bench.fetcher(), 0).await.unwrap_err();
+    bench.world.clock.advance(OUTSTANDING_FOR);
+    assert_eq!(bench.deliver(1).await, None);
+    assert_eq!(
+        bench.failure().await,
+        ("source_too_slow".into(), "The source did not give the whole file within a day.".into())
+    );
 }
 
 #[tokio::test]

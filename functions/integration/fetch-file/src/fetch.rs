@@ -19,6 +19,7 @@ use bytes::{Bytes, BytesMut};
 use futures::stream::{self, StreamExt};
 use jiff::Timestamp;
 use rowmill_core::model::messages::FetchMessage;
+use rowmill_core::model::outstanding::OUTSTANDING_FOR;
 use rowmill_core::model::upload::{FetchBegun, FetchFailure, Multipart, Upload, UploadState};
 use rowmill_core::ports::{PortError, Queue, RemoteError, RemoteFile, RemoteFiles};
 use upload::announced::is_media_type;
@@ -46,7 +47,8 @@ pub const UNAVAILABLE: &str = "source_unavailable";
 /// The file has changed while it was fetched.
 const CHANGED: &str = "source_changed";
 
-/// The source knows no ranges, and the file takes longer than an invocation.
+/// The source knows no ranges, and the file takes longer than an invocation; or it takes longer than the upload counts as
+/// outstanding.
 const TOO_SLOW: &str = "source_too_slow";
 
 const TOO_LARGE: &str = "file_too_large";
@@ -91,6 +93,9 @@ impl Fetcher {
     /// [`FetchError`]: nothing more was stored.
     pub async fn fetch(&self, message: &FetchMessage, until: Timestamp) -> Result<Fetched, FetchError> {
         while let Some((upload, url)) = self.wanted(message).await? {
+            if self.now() >= upload.created_at + OUTSTANDING_FOR {
+                return Err(failed(TOO_SLOW, "The source did not give the whole file within a day.".to_owned()));
+            }
             match &upload.state {
                 UploadState::Pending { multipart: Some(multipart) } => {
                     if self.copy(&upload, &url, multipart, until).await? {
