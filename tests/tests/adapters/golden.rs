@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use aws_sdk_dynamodb::types::AttributeValue;
 use complete_job::compose::Composition;
 use rowmill_core::model::chunk_index::ChunkIndex;
-use rowmill_core::model::messages::{ChunkMessage, CompletionMessage, SplitMessage};
+use rowmill_core::model::messages::{ChunkMessage, CompletionMessage, FetchMessage, SplitMessage};
 use rowmill_core::model::results::Manifest;
 use rowmill_core::model::run_output::RunOutput;
 use serde::Serialize;
@@ -99,6 +99,7 @@ fn message(form: &Value) -> String {
     match form["kind"].as_str() {
         Some("split") => format!("{:?}", parsed::<SplitMessage>(form)),
         Some("chunk") => format!("{:?}", parsed::<ChunkMessage>(form)),
+        Some("fetch") => format!("{:?}", parsed::<FetchMessage>(form)),
         Some("completion") => format!("{:?}", parsed::<CompletionMessage>(form)),
         _ => panic!("a message of another kind: {form}"),
     }

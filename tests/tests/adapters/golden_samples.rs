@@ -18,7 +18,9 @@ use rowmill_core::model::ids::{FileGuid, JobGuid, Owner, RunId};
 use rowmill_core::model::job::states::{JobOutcome, Phase};
 use rowmill_core::model::job::{End, Job, Lease, Priority, Redrive};
 use rowmill_core::model::live::{Connection, ConnectionId, Ticket, TicketDigest, Topic};
-use rowmill_core::model::messages::{ChunkMessage, CompletionMessage, DeliveryMode, SplitMessage, StoredText};
+use rowmill_core::model::messages::{
+    ChunkMessage, CompletionMessage, DeliveryMode, FetchMessage, SplitMessage, StoredText,
+};
 use rowmill_core::model::outstanding::{OutstandingLimits, OutstandingUpload};
 use rowmill_core::model::packing::{Compression, Packing};
 use rowmill_core::model::permit::PermitSeen;
@@ -29,7 +31,7 @@ use rowmill_core::model::run_output::{FailedItem, ItemOutput, RunOutput};
 use rowmill_core::model::spec::{OutputFile, Source, Spec};
 use rowmill_core::model::tally::{ChunkAddress, Commit, Counts, Mark, MarkKind, Tally};
 use rowmill_core::model::task::{Holder, Task};
-use rowmill_core::model::upload::{Multipart, Upload, UploadState};
+use rowmill_core::model::upload::{FetchBegun, FetchFailure, Multipart, Origin, Upload, UploadState};
 use rowmill_core::ports::{
     Admissions, Attempts, Blocks, Breakers, Ceilings, Checkpoints, CommitAnswer, Completion, Completions, Connections,
     DeadLetters, Dedupe, Idempotency, Jobs, NewAttempt, NewJob, OutstandingUploads, Permits, RecordStore,
@@ -190,10 +192,10 @@ impl Stores {
     }
 
     async fn write_uploads(&self) {
-        for number in 1..=3 {
+        for number in 1..=5 {
             let (size, sha256, file_name) = (10, Some("ab".into()), Some("f.csv".into()));
             let (file_guid, content_type, key) = (file(number), "text/csv".into(), format!("uploads/{number}"));
-            let multipart = (number > 1).then(|| Multipart { id: "m".into(), part_size: 5 });
+            let multipart = (2..=3).contains(&number).then(|| Multipart { id: "m".into(), part_size: 5 });
             let (owner, state, created_at, expires_at) = (me(), UploadState::Pending { multipart }, at(0), at(900));
             let upload = Upload {
                 file_guid,
@@ -204,13 +206,18 @@ impl Stores {
                 sha256,
                 key,
                 state,
-                origin: None,
+                origin: (number > 3).then(|| Origin::at("https://data.example.org/f.csv?key=value")),
                 created_at,
                 expires_at,
             };
             self.uploads.create(&upload).await.unwrap();
         }
         self.uploads.mark_ready(file(3), "e").await.unwrap();
+        let (multipart, validator) = (Multipart { id: "m".into(), part_size: 5 }, Some("v".into()));
+        let begun = FetchBegun { size: 10, content_type: "text/csv".into(), validator, multipart };
+        self.uploads.begin_fetch(file(4), &begun).await.unwrap();
+        let failure = FetchFailure { code: "source_refused".into(), detail: "It is gone.".into() };
+        self.uploads.fail(file(5), &failure).await.unwrap();
     }
 
     async fn write_live(&self) {
@@ -268,6 +275,8 @@ impl Stores {
             self.uploads.upload(file(1), now),
             self.uploads.upload(file(2), now),
             self.uploads.upload(file(3), now),
+            self.uploads.upload(file(4), now),
+            self.uploads.upload(file(5), now),
             self.live.connection(&connection(), now),
             self.live.watchers(&me()),
             self.live.redeem(&TicketDigest::of("t"), now),
@@ -380,6 +389,7 @@ pub fn messages() -> Value {
                 let runnable = Job { composing: None, phase: Phase::Runnable, ..job.clone() };
                 json!([CompletionMessage::of(&job), CompletionMessage::of(&runnable)])
             }
+            "Fetches" => json!([FetchMessage { file_guid: file(4), owner: me() }]),
             "Inbox" => json!([]),
             other => panic!("the queue {other} has no sample of its messages"),
         }
