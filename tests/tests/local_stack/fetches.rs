@@ -73,7 +73,8 @@ async fn serve(stream: TcpStream, state: Arc<State>) -> std::io::Result<()> {
             break;
         }
     }
-    let connection = state.connections.fetch_add(1, Ordering::SeqCst);
+    let is_big = path.starts_with("/big");
+    let connection = state.connections.fetch_add(usize::from(is_big), Ordering::SeqCst);
     let text = &state.big;
     let (head, body) = match (path.as_str(), range) {
         ("/away.csv", _) => ("302 Found\r\nlocation: http://169.254.169.254/latest/meta-data".to_owned(), &text[..0]),
@@ -90,7 +91,7 @@ async fn serve(stream: TcpStream, state: Arc<State>) -> std::io::Result<()> {
     let head = format!("HTTP/1.1 {head}\r\ncontent-length: {}\r\nconnection: close\r\n\r\n", body.len());
     stream.write_all(head.as_bytes()).await?;
     // Every third connection is dropped.
-    let sent = if path.starts_with("/big") && connection % 3 == 2 { &body[..body.len() / 2] } else { body };
+    let sent = if is_big && connection % 3 == 2 { &body[..body.len() / 2] } else { body };
     stream.write_all(sent).await?;
     stream.shutdown().await
 }

@@ -20,9 +20,9 @@ use rowmill_core::in_memory::{InMemoryDeliveries, InMemoryQueue, ManualClock};
 use rowmill_core::model::ids::{FileGuid, Owner};
 use rowmill_core::model::keys;
 use rowmill_core::model::messages::FetchMessage;
-use rowmill_core::model::outstanding::{OUTSTANDING_FOR, OutstandingLimits};
+use rowmill_core::model::outstanding::{OUTSTANDING_FOR, OutstandingLimits, OutstandingUpload};
 use rowmill_core::model::upload::{Upload, UploadState};
-use rowmill_core::ports::{Clock, Objects, PortError, RemoteBytes, RemoteError, RemoteFile, RemoteFiles, UploadStore};
+use rowmill_core::ports::{Clock, Objects, OutstandingUploads, PortError, RemoteBytes, RemoteError, RemoteFile, RemoteFiles, UploadStore};
 use rowmill_settings::FileLimits;
 use rowmill_targets::sources::FetchHosts;
 use upload::fetched::FetchOrders;
@@ -77,10 +77,10 @@ impl RemoteFiles for Source {
         })
     }
 
-    async fn read_range(&self, _: &str, validator: &str, range: Range<u64>) -> Result<Bytes, RemoteError> {
+    async fn read_range(&self, _: &str, wanted: (&str, u64), range: Range<u64>) -> Result<Bytes, RemoteError> {
         self.ranges.lock().unwrap().push(range.clone());
         let (bytes, version) = self.answer()?;
-        match version == validator {
+        match (version.as_str(), bytes.len() as u64) == wanted {
             true => Ok(bytes.slice(range.start as usize..range.end as usize)),
             false => Err(RemoteError::Changed),
         }
@@ -399,6 +399,8 @@ async fn a_source_that_does_not_answer_is_tried_again_and_then_given_up() {
     bench.source.errors.lock().unwrap().extend([busy(None), busy(Some(7)), busy(Some(100_000)), busy(None)]);
     assert_eq!([bench.deliver(1).await, bench.deliver(2).await], [Some(5), Some(7)]);
     assert_eq!(bench.deliver(7).await, Some(300), "at most");
+    bench.source.errors.lock().unwrap().push_front(busy(Some(0)));
+    assert_eq!(bench.deliver(7).await, Some(5), "at least");
     assert_eq!(bench.view().await.status.as_str(), "fetching");
     assert_eq!(bench.deliver(8).await, None);
     let (code, detail) = bench.failure().await;
@@ -417,9 +419,16 @@ async fn a_file_that_is_refused_or_does_not_fit_fails_at_once() {
         (code.as_str(), detail.as_str()),
         ("source_refused", "The source answered with status 404 (Not Found).")
     );
-    for (size, code) in [(1001, "file_too_large"), (501, "too_many_uploads")] {
+    for (size, code) in [(1001, "file_too_large"), (501, "file_too_large"), (495, "too_many_uploads")] {
         for kind in KINDS {
             let bench = Bench::new(source(kind, &"x".repeat(size))).await;
+            let other = OutstandingUpload {
+                file_guid: FileGuid(Uuid::from_u128(7)),
+                bytes: 10,
+                until: bench.world.clock.now() + OUTSTANDING_FOR,
+            };
+            let limits = OutstandingLimits { uploads: 9, bytes: 500 };
+            bench.world.quotas.add(&owner(), &other, limits, bench.world.clock.now()).await.unwrap();
             assert_eq!(bench.deliver(1).await, None);
             assert_eq!(bench.failure().await.0, code);
         }
@@ -438,6 +447,31 @@ async fn a_file_that_is_refused_or_does_not_fit_fails_at_once() {
         bench.failure().await,
         ("source_too_slow".into(), "The source did not give the whole file within a day.".into())
     );
+}
+
+#[tokio::test]
+async fn a_message_that_comes_again_and_again_is_no_dead_letter() {
+    let bench = Bench::new(Source::of(&text())).await;
+    assert_eq!(bench.deliver(16).await, None);
+    let (code, detail) = bench.failure().await;
+    assert_eq!(code, "internal_error");
+    assert!(detail.contains("could not be stored in 16 tries"), "{detail}");
+}
+
+#[tokio::test]
+async fn an_abort_during_the_first_look_at_a_source_that_refuses_leaves_nothing() {
+    for call in 0.. {
+        let bench = Arc::new(Bench::new(Source { knows_no_ranges: true, ..Source::of(&"x".repeat(1001)) }).await);
+        let other = Arc::clone(&bench);
+        bench.world.faults.freeze(call, async move { other.world.uploads.abort(&owner(), other.file).await.unwrap() });
+        if let Err(FetchError::Failed(failure)) = bench.fetch(&bench.mortal(), 300).await {
+            bench.mortal().give_up(&bench.message(), &failure).await.unwrap();
+        }
+        if bench.world.faults.thaw() {
+            break;
+        }
+        assert!(!bench.is_outstanding(), "call {call}");
+    }
 }
 
 #[tokio::test]

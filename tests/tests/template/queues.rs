@@ -56,8 +56,9 @@ fn the_visibility_timeout_is_six_times_every_allowed_time_limit() {
 #[test]
 fn the_default_deadline_is_more_than_twice_the_time_of_all_deliveries() {
     let template = template();
-    // A dropped file has no job yet, so no deadline runs.
-    let of_jobs = |queue: &str| !queue.ends_with("DeadLetterQueue") && queue != "InboxQueue";
+    // A file that is dropped or fetched has no job yet, so no deadline runs.
+    let without_job = ["FetchesQueue", "InboxQueue"];
+    let of_jobs = |queue: &str| !queue.ends_with("DeadLetterQueue") && !without_job.contains(&queue);
     for (name, function, _) in event_sources(&template).into_iter().filter(|(queue, ..)| of_jobs(queue)) {
         let timeout = number(&template, &properties(&template, function)["Timeout"]);
         let queue = properties(&template, name);

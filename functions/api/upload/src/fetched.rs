@@ -50,7 +50,11 @@ impl FetchOrders {
         uploads.count_in(&upload).await?;
         uploads.uploads.create(&upload).await?;
         let message = FetchMessage { file_guid: upload.file_guid, owner: owner.clone() };
-        self.fetches.send(&[message]).await?;
+        if let Err(error) = self.fetches.send(&[message]).await {
+            // If it was sent all the same, there is nothing to fetch.
+            uploads.abort(owner, upload.file_guid).await?;
+            return Err(error.into());
+        }
         Ok(UploadView::from(&upload))
     }
 }

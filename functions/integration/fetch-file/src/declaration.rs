@@ -1,6 +1,6 @@
 //! The function as data.
 
-use rowmill_settings::declaration::{Figure, Function, Trigger, Use};
+use rowmill_settings::declaration::{Advice, Errors, Figure, Function, Trigger, Use};
 use rowmill_settings::{ADMISSION_TABLE, BUCKET, FETCHES_QUEUE, FetchSettings, SettingsGroup, UPLOADS_TABLE};
 use upload::limits::UploadLimits;
 
@@ -38,5 +38,9 @@ pub static FUNCTION: Function = Function {
     ],
     loops: "A long file takes more. Each invocation stores parts and the next continues behind them, so the loop ends \
             with the file.",
+    errors: Errors::Share(Advice {
+        meanwhile: "messages come back, and a file is given up in the end",
+        todo: "its log",
+    }),
     ..Function::DEFAULT
 };

@@ -9,8 +9,8 @@
 //! own, and the row then names the first one that is whole. So no file is made of two readings.
 //!
 //! **If the process dies**: before the row names the multipart upload, the bucket's lifecycle removes it, and the next
-//! delivery begins anew; after that, the next delivery goes on. A file that is given up is deleted before its row says
-//! so: the next delivery finds no parts, and gives it up.
+//! delivery begins anew; after that, the next delivery goes on. The row of a file that is given up says so before its
+//! parts are deleted: what is left of them is the lifecycle's.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -26,20 +26,26 @@ use upload::announced::is_media_type;
 use upload::fetched::UNKNOWN_TYPE;
 use upload::upload::{UploadError, Uploads};
 
-/// The time limit of an invocation. A file goes on so long after a crash.
+/// The time limit of an invocation. After a crash a file continues a little later than this.
 pub const TIME_LIMIT: Duration = Duration::from_secs(300);
 
-/// Time before the end of an invocation at which it stops to read.
+/// Time before the end of an invocation at which it stops reading.
 pub const MARGIN: Duration = Duration::from_secs(40);
 
-/// Parts that are read at once.
+/// Parts that are read at once, if they are not too long together.
 const PARTS_AT_ONCE: usize = 4;
+
+/// Most bytes of the parts that are read at once. A function has 512 MB.
+const PARTS_BYTES: u64 = 128 * 1024 * 1024;
 
 /// The most parts that S3 takes.
 const PARTS_MAX: u64 = 10_000;
 
 /// The source does not give the file.
 const REFUSED: &str = "source_refused";
+
+/// Rowmill could not store the file, again and again.
+pub const INTERNAL: &str = "internal_error";
 
 /// The source does not answer, again and again.
 pub const UNAVAILABLE: &str = "source_unavailable";
@@ -63,6 +69,18 @@ pub enum Fetched {
     Ended,
     /// The rest is for another invocation, which is called.
     Continues,
+}
+
+/// What a copy has come to.
+struct Copied {
+    /// True if all parts are stored.
+    all: bool,
+    /// Time after which the source wants to be asked for the rest.
+    wait: Duration,
+}
+
+impl Copied {
+    const ALL: Self = Self { all: true, wait: Duration::ZERO };
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -97,11 +115,15 @@ impl Fetcher {
                 return Err(failed(TOO_SLOW, "The source did not give the whole file within a day.".to_owned()));
             }
             match &upload.state {
+                UploadState::Pending { multipart: Some(multipart) } if upload.size == 0 => {
+                    self.store_empty(&upload, multipart).await?;
+                }
                 UploadState::Pending { multipart: Some(multipart) } => {
-                    if self.copy(&upload, &url, multipart, until).await? {
+                    let Copied { all, wait } = self.copy(&upload, &url, multipart, until).await?;
+                    if all {
                         return self.complete(&upload).await;
                     }
-                    self.fetches.send(std::slice::from_ref(message)).await?;
+                    self.fetches.send_later(std::slice::from_ref(message), wait).await?;
                     return Ok(Fetched::Continues);
                 }
                 _ => self.begin(&upload, &url, until).await?,
@@ -122,18 +144,20 @@ impl Fetcher {
         }))
     }
 
-    /// Deletes what is stored of a file, and notes why it cannot be fetched.
+    /// Notes why a file cannot be fetched, and deletes what is stored of it.
     pub async fn give_up(&self, message: &FetchMessage, failure: &FetchFailure) -> Result<(), PortError> {
-        let Some(upload) = self.upload(message).await? else { return Ok(()) };
-        if let UploadState::Pending { multipart: Some(multipart) } = &upload.state {
+        let upload = self.upload(message).await?;
+        match self.files.uploads.fail(message.file_guid, failure).await {
+            // Another invocation has stored it, or its owner has aborted it.
+            Ok(()) | Err(PortError::Changed | PortError::NotFound) => {}
+            Err(error) => return Err(error),
+        }
+        if let Some(upload) = upload
+            && let UploadState::Pending { multipart: Some(multipart) } = &upload.state
+        {
             self.files.abort_multipart(&upload, &multipart.id).await?;
         }
-        self.files.outstanding.remove(&upload.owner, upload.file_guid).await?;
-        match self.files.uploads.fail(upload.file_guid, failure).await {
-            // Another invocation has stored it, or its owner has aborted it.
-            Err(PortError::Changed | PortError::NotFound) => Ok(()),
-            noted => noted,
-        }
+        self.files.outstanding.remove(&message.owner, message.file_guid).await
     }
 
     async fn upload(&self, message: &FetchMessage) -> Result<Option<Upload>, PortError> {
@@ -144,8 +168,8 @@ impl Fetcher {
         self.files.clock.now()
     }
 
-    /// Takes the first look, and has the row name a multipart upload. Stores the whole file if it is empty, or if its
-    /// server does not give a part of it.
+    /// Takes the first look, and has the row name a multipart upload. Stores the whole file if its server does not give
+    /// a part of it.
     async fn begin(&self, upload: &Upload, url: &str, until: Timestamp) -> Result<(), FetchError> {
         let file = self.remote.look(url).await?;
         let content_type = match file.content_type.as_deref() {
@@ -157,10 +181,9 @@ impl Fetcher {
             self.count(upload, size).await?;
         }
         match file {
-            RemoteFile { size: Some(0), .. } => self.store_empty(upload).await,
-            RemoteFile { size: Some(size), validator: Some(validator), .. } => {
+            RemoteFile { size: Some(size), validator, .. } if size == 0 || validator.is_some() => {
                 let id = self.files.multipart.begin_multipart(&upload.key, &upload.content_type).await?;
-                self.claim(upload, size, Some(validator), Multipart { id, part_size: self.part_size(size) }).await
+                self.claim(upload, size, validator, Multipart { id, part_size: self.part_size(size) }).await
             }
             RemoteFile { size, .. } => self.read_whole(upload, url, size, until).await,
         }
@@ -199,13 +222,10 @@ impl Fetcher {
             read => read,
         };
         let size = match read {
-            Ok(size @ 1..) => size,
-            other => {
+            Ok(size) => size,
+            Err(error) => {
                 self.files.abort_multipart(upload, &multipart.id).await?;
-                return match other {
-                    Ok(_) => self.store_empty(upload).await,
-                    Err(error) => Err(error),
-                };
+                return Err(error);
             }
         };
         if expected.is_none() {
@@ -249,29 +269,31 @@ impl Fetcher {
         }
     }
 
-    /// Copies the parts that are missing. Returns whether all are stored now.
+    /// Copies the parts that are missing.
     async fn copy(
         &self,
         upload: &Upload,
         url: &str,
         multipart: &Multipart,
         until: Timestamp,
-    ) -> Result<bool, FetchError> {
+    ) -> Result<Copied, FetchError> {
         let stored = match self.files.multipart.parts(&upload.key, &multipart.id).await {
             // Another invocation has completed it.
-            Err(PortError::NotFound) => return Ok(true),
+            Err(PortError::NotFound) => return Ok(Copied::ALL),
             stored => stored?,
         };
         let validator = upload.origin.as_ref().and_then(|origin| origin.validator.as_deref());
+        // They are in order.
         let is_stored = |number: &u32| {
-            let part = stored.iter().find(|part| part.number == *number);
-            part.is_some_and(|part| part.size == multipart.length_of(*number, upload.size))
+            let place = stored.binary_search_by_key(number, |part| part.number);
+            place.is_ok_and(|place| stored[place].size == multipart.length_of(*number, upload.size))
         };
         let missing: Vec<u32> = (1..=multipart.parts_of(upload.size)).filter(|number| !is_stored(number)).collect();
-        let Some(validator) = validator.filter(|_| !missing.is_empty()) else { return Ok(true) };
+        let Some(validator) = validator.filter(|_| !missing.is_empty()) else { return Ok(Copied::ALL) };
         let count = missing.len();
         let copies = missing.into_iter().map(|number| self.copy_part(upload, url, validator, multipart, number));
-        let mut copies = stream::iter(copies.collect::<Vec<_>>()).buffer_unordered(PARTS_AT_ONCE);
+        let at_once = (PARTS_BYTES / multipart.part_size.max(1)).clamp(1, PARTS_AT_ONCE as u64) as usize;
+        let mut copies = stream::iter(copies.collect::<Vec<_>>()).buffer_unordered(at_once);
         let (mut copied, mut failures) = (0, Vec::new());
         // A connection that breaks takes no other one with it. If all of them do, the source is down.
         while self.now() < until && failures.len() < PARTS_AT_ONCE {
@@ -289,9 +311,16 @@ impl Fetcher {
             }
         }
         let slow = || RemoteError::busy("The source is so slow that no part of the file came in time.").into();
+        let asked = |error: &FetchError| match error {
+            FetchError::Busy { retry_after, .. } => *retry_after,
+            _ => None,
+        };
         match copied {
             0 => Err(failures.pop().unwrap_or_else(slow)),
-            copied => Ok(copied == count),
+            copied => Ok(Copied {
+                all: copied == count,
+                wait: failures.iter().filter_map(asked).max().unwrap_or_default(),
+            }),
         }
     }
 
@@ -305,7 +334,7 @@ impl Fetcher {
     ) -> Result<(), FetchError> {
         let start = u64::from(number - 1) * multipart.part_size;
         let range = start..start + multipart.length_of(number, upload.size);
-        let bytes = self.remote.read_range(url, validator, range).await?;
+        let bytes = self.remote.read_range(url, (validator, upload.size), range).await?;
         self.files.multipart.put_part(&upload.key, &multipart.id, number, bytes).await?;
         Ok(())
     }
@@ -318,8 +347,10 @@ impl Fetcher {
         }
     }
 
-    async fn store_empty(&self, upload: &Upload) -> Result<(), FetchError> {
+    /// Stores an empty file. No multipart upload can, but its row names one, as that of any other file.
+    async fn store_empty(&self, upload: &Upload, multipart: &Multipart) -> Result<(), FetchError> {
         let etag = self.files.objects.put(&upload.key, &upload.content_type, Bytes::new(), None).await?;
+        self.files.abort_multipart(upload, &multipart.id).await?;
         match self.files.mark_ready(&mut upload.clone(), etag).await {
             Err(UploadError::Port(error)) => Err(error.into()),
             // Its owner has aborted it meanwhile.
@@ -339,7 +370,7 @@ impl Fetcher {
     }
 
     fn check_size(&self, size: u64) -> Result<(), FetchError> {
-        let limit = self.files.limits.files.max_bytes;
+        let limit = self.files.limits.files.max_bytes.min(self.files.limits.outstanding.bytes);
         match size <= limit {
             true => Ok(()),
             false => Err(failed(TOO_LARGE, format!("The file has more than the maximum of {limit} bytes."))),

@@ -10,10 +10,14 @@ use rowmill_core::model::messages::FetchMessage;
 use rowmill_core::model::upload::FetchFailure;
 use rowmill_core::ports::Deliveries;
 
-use crate::fetch::{FetchError, Fetched, Fetcher, MARGIN, TIME_LIMIT, UNAVAILABLE};
+use crate::fetch::{FetchError, Fetched, Fetcher, INTERNAL, MARGIN, TIME_LIMIT, UNAVAILABLE};
 
-/// Tries without a part that is stored, after which a file is given up. Their delays add up to ten minutes.
+/// Deliveries after which a file is given up if its source is busy. Their delays add up to ten minutes. A message whose
+/// parts are stored in part is followed by a new one.
 const TRIES: u32 = 8;
+
+/// Deliveries after which a file is given up whatever has failed: before its message is a dead letter.
+const DELIVERIES: u32 = 16;
 
 /// The delay before the second try. It doubles with each further one.
 const DELAY: Duration = Duration::from_secs(5);
@@ -55,7 +59,14 @@ async fn postpone(fetches: &Fetches, delivery: &Delivery<FetchMessage>, time: Du
 /// Handles a message. If it must be delivered again, returns the delay.
 async fn take(fetches: &Fetches, delivery: &Delivery<FetchMessage>, until: Timestamp) -> Result<(), Duration> {
     let (message, tries) = (&delivery.message, delivery.receive_count);
-    let error = match fetches.fetcher.fetch(message, until).await {
+    let fetched = match tries {
+        ..DELIVERIES => fetches.fetcher.fetch(message, until).await,
+        _ => Err(FetchError::Failed(FetchFailure {
+            code: INTERNAL.to_owned(),
+            detail: format!("The file could not be stored in {DELIVERIES} tries. The operator of the stack can see why."),
+        })),
+    };
+    let error = match fetched {
         Ok(fetched) => {
             let has_ended = fetched == Fetched::Ended;
             tracing::info!(upload.id = %message.file_guid, has_ended, "fetched");
@@ -71,7 +82,7 @@ async fn take(fetches: &Fetches, delivery: &Delivery<FetchMessage>, until: Times
             code: UNAVAILABLE.to_owned(),
             detail: format!("{detail} This was the last of {TRIES} tries."),
         },
-        FetchError::Busy { retry_after, .. } => return Err(retry_after.unwrap_or(delay).min(DELAY_MAX)),
+        FetchError::Busy { retry_after, .. } => return Err(retry_after.unwrap_or(delay).clamp(DELAY, DELAY_MAX)),
         FetchError::Port(_) => return Err(delay),
     };
     fetches.fetcher.give_up(message, &failure).await.map_err(|error| {

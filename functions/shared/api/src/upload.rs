@@ -91,7 +91,7 @@ pub struct OriginView {
 #[serde(rename_all = "camelCase")]
 pub struct FetchFailureView {
     /// The stable name of the reason: `source_refused`, `source_unavailable`, `source_changed`, `source_too_slow`,
-    /// `file_too_large` or `too_many_uploads`. There may be more.
+    /// `file_too_large`, `too_many_uploads` or `internal_error`. There may be more.
     pub code: String,
     /// What happened, and what the server said.
     pub detail: String,

@@ -138,7 +138,7 @@ queues! {
              does not run.",
             "the same for the fetches queue",
             "files wait and are fetched in turn",
-            "the log of `fetch-file`; many big files, or a slow server: they are fetched one after the other",
+            "the log of `fetch-file`; many big files, or a slow server: five are fetched at a time",
         ),
     }
     JOBS_QUEUE = "Jobs", "JOBS", "jobs", {

@@ -72,7 +72,7 @@ async fn fetch_from(args: &UploadArgs, url: &str, reporter: &Reporter) -> Result
     let upload = tokio::select! {
         upload = fetch(&connection.api, url, None, reporter) => upload?,
         () = interrupted() => {
-            eprintln!("Interrupted; the stack goes on to fetch the file.");
+            eprintln!("Interrupted; the stack keeps fetching the file.");
             return Ok(interrupt::exit_code());
         }
     };

@@ -10,11 +10,11 @@ pub trait RemoteFiles: Send + Sync {
     /// Looks at the file at this URL.
     async fn look(&self, url: &str) -> Result<RemoteFile, RemoteError>;
 
-    /// Reads a range of bytes of the version with this validator.
+    /// Reads a range of bytes of the version with this validator and this size.
     ///
     /// # Errors
     /// `Changed` if there is another version now.
-    async fn read_range(&self, url: &str, validator: &str, range: Range<u64>) -> Result<Bytes, RemoteError>;
+    async fn read_range(&self, url: &str, version: (&str, u64), range: Range<u64>) -> Result<Bytes, RemoteError>;
 
     /// Reads the file from its beginning, whichever version there is.
     async fn read(&self, url: &str) -> Result<Box<dyn RemoteBytes>, RemoteError>;

@@ -63,6 +63,8 @@ impl FetchHosts {
         let read = hosts.into_iter().map(|(host, settings)| match host.as_str() {
             ANY if settings.allow_private => Err(FetchHostsError::AnyPrivate),
             ANY => Ok((host, settings)),
+            // There are no other wildcards, although a host may have a `*` for the parser.
+            _ if host.contains('*') => Err(FetchHostsError::Host { host, reason: UrlRefused::NotAUrl }),
             _ => match Endpoint::new(&format!("https://{host}"), settings.allow_private) {
                 // Anything behind the host would be ignored.
                 Ok(endpoint) if endpoint.url().path() == "/" && endpoint.url().query().is_none() => {
@@ -173,6 +175,7 @@ mod tests {
             ("[]", "not a JSON object"),
             (r#"{"a.example": {"private": true}}"#, "unknown field `private`"),
             (r#"{"https://a.example": {}}"#, "`https://a.example` is not `host` or `host:port`"),
+            (r#"{"*.a.example": {}}"#, "`*.a.example` is not"),
             (r#"{"a.example/b": {}}"#, "`a.example/b` is not"),
             (r#"{"me@a.example": {}}"#, "contains a user name"),
             (r#"{"10.0.0.7": {}}"#, "private or reserved address"),

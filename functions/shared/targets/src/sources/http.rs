@@ -6,7 +6,7 @@
 //! | 200 | the whole file: the server knows no ranges, or the version has changed |
 //! | 301, 302, 303, 307, 308 | redirect, at most five times, to hosts that are allowed |
 //! | 408, 425, 429, 5xx | busy: another try; `Retry-After` is honoured |
-//! | 412, 416 | another version; 416 at the first look: an empty file |
+//! | 412, 416 | another version; at the first look the whole file is read |
 //! | any other status | refused |
 
 use std::ops::Range;
@@ -15,8 +15,9 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::{Bytes, BytesMut};
+use jiff::fmt::rfc2822::DateTimeParser;
 use reqwest::header::{
-    ACCEPT_ENCODING, CONTENT_RANGE, CONTENT_TYPE, ETAG, HeaderMap, HeaderName, IF_RANGE, LAST_MODIFIED, LOCATION,
+    ACCEPT_ENCODING, CONTENT_RANGE, CONTENT_TYPE, DATE, ETAG, HeaderMap, HeaderName, IF_RANGE, LAST_MODIFIED, LOCATION,
     RANGE, RETRY_AFTER,
 };
 use reqwest::{Response, StatusCode};
@@ -28,6 +29,9 @@ use crate::lookup::{AddressRefused, Lookup};
 use crate::retry_after::retry_after;
 
 const REDIRECTS_MAX: usize = 5;
+
+/// The longest name of a version. It is stored in the upload's row.
+const VALIDATOR_MAX_BYTES: usize = 1024;
 
 /// Longest wait for the next bytes of an answer.
 const READ_TIMEOUT: Duration = Duration::from_secs(20);
@@ -95,23 +99,38 @@ impl RemoteFiles for HttpFiles {
                 Ok(RemoteFile { size: Some(0), validator: None, content_type })
             }
             (StatusCode::OK, _) => Ok(RemoteFile { size: response.content_length(), validator: None, content_type }),
-            (status, _) => Err(RemoteError::Refused(format!("{} The range that it sent is wrong.", answered(status)))),
+            // Its ranges are of no use. Of an empty file some servers say no more than that there is no such range.
+            _ => Ok(RemoteFile { size: None, validator: None, content_type: None }),
         }
     }
 
-    async fn read_range(&self, url: &str, version: &str, range: Range<u64>) -> Result<Bytes, RemoteError> {
+    async fn read_range(
+        &self,
+        url: &str,
+        (version, size): (&str, u64),
+        range: Range<u64>,
+    ) -> Result<Bytes, RemoteError> {
         let wanted = format!("bytes={}-{}", range.start, range.end - 1);
         let mut response = self.get(url, &[(RANGE, wanted), (IF_RANGE, version.to_owned())]).await?;
         let headers = response.headers();
+        // Not every server looks at `If-Range`. With an entity tag in it, the answer has one too (RFC 9110, 15.3.7).
+        let tag = text(headers, &ETAG);
+        let is_same = match version.starts_with('"') {
+            true => tag == Some(version),
+            false => text(headers, &LAST_MODIFIED).is_none_or(|changed| changed == version),
+        };
         let sent = text(headers, &CONTENT_RANGE).and_then(ContentRange::parse);
-        match (response.status(), sent.and_then(|sent| sent.bytes)) {
-            (StatusCode::PARTIAL_CONTENT, Some(sent)) if sent == (range.start, range.end - 1) => {}
+        match (response.status(), sent) {
+            (StatusCode::OK, _) if tag == Some(version) => {
+                return Err(RemoteError::busy("The source did not give a range this time, but the whole file."));
+            }
+            (StatusCode::PARTIAL_CONTENT, Some(sent)) if sent.bytes == Some((range.start, range.end - 1)) => {
+                if !is_same || sent.total != size {
+                    return Err(RemoteError::Changed);
+                }
+            }
             (StatusCode::PARTIAL_CONTENT, _) => return Err(refused("The source sent another range than asked for.")),
             _ => return Err(RemoteError::Changed),
-        }
-        // Not every server looks at `If-Range`.
-        if validator(headers).is_some_and(|now| now != version) {
-            return Err(RemoteError::Changed);
         }
         let length = usize::try_from(range.end - range.start).unwrap_or(usize::MAX);
         let mut bytes = BytesMut::with_capacity(length);
@@ -177,10 +196,18 @@ impl ContentRange {
     }
 }
 
-/// What names the version of a file: a strong entity tag, else the time of its last change.
+/// What names the version of a file: a strong entity tag; or, if there is none at all, the time of its last change, if
+/// the answer is later, so that no other change has the same time (RFC 9110, 13.1.5 and 8.8.2.2).
 fn validator(headers: &HeaderMap) -> Option<String> {
-    let tag = text(headers, &ETAG).filter(|tag| !tag.starts_with("W/"));
-    tag.or_else(|| text(headers, &LAST_MODIFIED)).map(str::to_owned)
+    let version = match text(headers, &ETAG) {
+        Some(tag) => Some(tag).filter(|tag| tag.starts_with('"')),
+        None => text(headers, &LAST_MODIFIED).filter(|changed| {
+            let time = |text| DateTimeParser::new().parse_timestamp(text).ok();
+            let answered = text(headers, &DATE).and_then(time);
+            time(changed).zip(answered).is_some_and(|(changed, answered)| changed < answered)
+        }),
+    };
+    version.filter(|version| version.len() <= VALIDATOR_MAX_BYTES).map(str::to_owned)
 }
 
 fn text<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a str> {
@@ -236,9 +263,16 @@ mod tests {
             let headers: HeaderMap = pairs.iter().map(|(name, value)| (name.clone(), value.parse().unwrap())).collect();
             validator(&headers)
         };
-        assert_eq!(of(&[(ETAG, "\"a\""), (LAST_MODIFIED, "yesterday")]).as_deref(), Some("\"a\""));
-        assert_eq!(of(&[(ETAG, "W/\"a\""), (LAST_MODIFIED, "yesterday")]).as_deref(), Some("yesterday"));
-        assert_eq!(of(&[(ETAG, "W/\"a\"")]), None);
+        const OLD: &str = "Wed, 21 Oct 2015 07:28:30 GMT";
+        const NEW: &str = "Wed, 21 Oct 2015 07:28:31 GMT";
+        assert_eq!(of(&[(ETAG, "\"a\""), (LAST_MODIFIED, OLD)]).as_deref(), Some("\"a\""));
+        assert_eq!(of(&[(ETAG, "W/\"a\""), (LAST_MODIFIED, OLD), (DATE, NEW)]), None);
+        assert_eq!(of(&[(LAST_MODIFIED, OLD), (DATE, NEW)]).as_deref(), Some(OLD));
+        for (changed, answered) in [(NEW, NEW), (NEW, OLD), ("yesterday", NEW)] {
+            assert_eq!(of(&[(LAST_MODIFIED, changed), (DATE, answered)]), None, "it may change within the second");
+        }
+        assert_eq!(of(&[(LAST_MODIFIED, OLD)]), None);
+        assert_eq!(of(&[(ETAG, &format!("\"{}\"", "a".repeat(VALIDATOR_MAX_BYTES)))]), None);
         assert_eq!(of(&[]), None);
     }
 }

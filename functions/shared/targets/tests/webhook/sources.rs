@@ -65,8 +65,8 @@ async fn a_file_is_read_in_ranges_of_one_version() {
     let file = files.look(&url).await.unwrap();
     let content_type = Some("text/csv".to_owned());
     assert_eq!(file, RemoteFile { size: Some(20), validator: Some("\"v1\"".to_owned()), content_type });
-    assert_eq!(files.read_range(&url, "\"v1\"", 5..15).await.unwrap(), TEXT[5..15]);
-    assert_eq!(files.read_range(&url, "\"v0\"", 5..15).await, Err(RemoteError::Changed));
+    assert_eq!(files.read_range(&url, ("\"v1\"", 20), 5..15).await.unwrap(), TEXT[5..15]);
+    assert_eq!(files.read_range(&url, ("\"v0\"", 20), 5..15).await, Err(RemoteError::Changed));
     assert_eq!(whole(&files, &url).await.unwrap(), TEXT);
     let seen = server.seen();
     assert_eq!((seen[1].path.as_str(), seen[1].headers["range"].as_str()), ("/a.csv?key=secret", "bytes=5-14"));
@@ -89,9 +89,17 @@ async fn another_version_is_noticed_also_if_the_server_ignores_if_range() {
     .await;
     let files = files_of(&server);
     files.look(&server.url("/")).await.unwrap();
-    assert_eq!(files.read_range(&server.url("/"), "\"v1\"", 0..10).await, Err(RemoteError::Changed));
+    assert_eq!(files.read_range(&server.url("/"), ("\"v1\"", 20), 0..10).await, Err(RemoteError::Changed));
+    let longer = Server::start(|seen, _| ranged(seen, "0123456789abcdefghijk", "\"v1\"")).await;
+    let other = files_of(&longer).read_range(&longer.url("/"), ("\"v1\"", 20), 0..10).await;
+    assert_eq!(other, Err(RemoteError::Changed), "of another length");
+    let untagged = Server::start(|_, _| Reply::http(206, &[("content-range", "bytes 0-9/20")], "0123456789")).await;
+    let nameless = files_of(&untagged).read_range(&untagged.url("/"), ("\"v1\"", 20), 0..10).await;
+    assert_eq!(nameless, Err(RemoteError::Changed), "it does not say of which version it is");
+    let whole = Server::start(|_, _| Reply::http(200, &[("etag", "\"v1\"")], TEXT)).await;
+    busy(files_of(&whole).read_range(&whole.url("/"), ("\"v1\"", 20), 0..10).await);
     let shorter = Server::start(|seen, _| ranged(seen, "ab", "\"v1\"")).await;
-    assert_eq!(files_of(&shorter).read_range(&shorter.url("/"), "\"v1\"", 10..20).await, Err(RemoteError::Changed));
+    assert_eq!(files_of(&shorter).read_range(&shorter.url("/"), ("\"v1\"", 20), 10..20).await, Err(RemoteError::Changed));
 }
 
 #[tokio::test]
@@ -108,14 +116,19 @@ async fn a_server_without_ranges_or_versions_gives_the_whole_file() {
     assert_eq!((file.size, file.validator), (Some(20), None), "its ranges may be of several versions");
     let empty = Server::start(|seen, _| ranged(seen, "", "\"v1\"")).await;
     assert_eq!(files_of(&empty).look(&empty.url("/")).await.unwrap().size, Some(0));
+    for reply in [(416, &[][..]), (206, &[("content-range", "bytes 0-0/*")]), (412, &[])] {
+        let server = Server::start(move |_, _| Reply::http(reply.0, reply.1, "")).await;
+        let unknown = RemoteFile { size: None, validator: None, content_type: None };
+        assert_eq!(files_of(&server).look(&server.url("/")).await.unwrap(), unknown, "{reply:?}");
+    }
 }
 
 #[tokio::test]
 async fn answers_that_are_cut_off_or_wrong_are_not_taken_for_the_file() {
     let cut = |text: &'static str| move |_: &Seen, _: usize| Reply::Cut(text.as_bytes().to_vec());
     let server =
-        Server::start(cut("HTTP/1.1 206 So\r\ncontent-range: bytes 0-9/20\r\ncontent-length: 10\r\n\r\n01234")).await;
-    let early = busy(files_of(&server).read_range(&server.url("/"), "v", 0..10).await);
+        Server::start(cut("HTTP/1.1 206 So\r\netag: \"v\"\r\ncontent-range: bytes 0-9/20\r\ncontent-length: 10\r\n\r\n01234")).await;
+    let early = busy(files_of(&server).read_range(&server.url("/"), ("\"v\"", 20), 0..10).await);
     assert_eq!(early, "The source closed the connection early.");
     let server = Server::start(cut("HTTP/1.1 200 So\r\ncontent-length: 20\r\n\r\n01234")).await;
     busy(whole(&files_of(&server), &server.url("/")).await);
@@ -125,11 +138,11 @@ async fn answers_that_are_cut_off_or_wrong_are_not_taken_for_the_file() {
     for (reply, says) in [
         (Reply::http(206, &[("content-range", "bytes 1-10/20")], "1234567890"), "another range"),
         (Reply::http(206, &[], "0123456789"), "another range"),
-        (Reply::http(206, &[("content-range", "bytes 0-9/20")], "0123456789ab"), "more bytes"),
+        (Reply::http(206, &[("content-range", "bytes 0-9/20"), ("etag", "\"v\"")], "0123456789ab"), "more bytes"),
     ] {
         let reply = std::sync::Mutex::new(Some(reply));
         let server = Server::start(move |_, _| reply.lock().unwrap().take().unwrap()).await;
-        let said = refusal(files_of(&server).read_range(&server.url("/"), "v", 0..10).await);
+        let said = refusal(files_of(&server).read_range(&server.url("/"), ("\"v\"", 20), 0..10).await);
         assert!(said.contains(says), "{said}");
     }
 }
