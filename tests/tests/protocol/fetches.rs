@@ -22,7 +22,9 @@ use rowmill_core::model::keys;
 use rowmill_core::model::messages::FetchMessage;
 use rowmill_core::model::outstanding::{OUTSTANDING_FOR, OutstandingLimits, OutstandingUpload};
 use rowmill_core::model::upload::{Upload, UploadState};
-use rowmill_core::ports::{Clock, Objects, OutstandingUploads, PortError, RemoteBytes, RemoteError, RemoteFile, RemoteFiles, UploadStore};
+use rowmill_core::ports::{
+    Clock, Objects, OutstandingUploads, PortError, RemoteBytes, RemoteError, RemoteFile, RemoteFiles, UploadStore,
+};
 use rowmill_settings::FileLimits;
 use rowmill_targets::sources::FetchHosts;
 use upload::fetched::FetchOrders;

@@ -317,10 +317,9 @@ impl Fetcher {
         };
         match copied {
             0 => Err(failures.pop().unwrap_or_else(slow)),
-            copied => Ok(Copied {
-                all: copied == count,
-                wait: failures.iter().filter_map(asked).max().unwrap_or_default(),
-            }),
+            copied => {
+                Ok(Copied { all: copied == count, wait: failures.iter().filter_map(asked).max().unwrap_or_default() })
+            }
         }
     }
 

@@ -63,7 +63,9 @@ async fn take(fetches: &Fetches, delivery: &Delivery<FetchMessage>, until: Times
         ..DELIVERIES => fetches.fetcher.fetch(message, until).await,
         _ => Err(FetchError::Failed(FetchFailure {
             code: INTERNAL.to_owned(),
-            detail: format!("The file could not be stored in {DELIVERIES} tries. The operator of the stack can see why."),
+            detail: format!(
+                "The file could not be stored in {DELIVERIES} tries. The operator of the stack can see why."
+            ),
         })),
     };
     let error = match fetched {

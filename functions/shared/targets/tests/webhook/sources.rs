@@ -99,7 +99,10 @@ async fn another_version_is_noticed_also_if_the_server_ignores_if_range() {
     let whole = Server::start(|_, _| Reply::http(200, &[("etag", "\"v1\"")], TEXT)).await;
     busy(files_of(&whole).read_range(&whole.url("/"), ("\"v1\"", 20), 0..10).await);
     let shorter = Server::start(|seen, _| ranged(seen, "ab", "\"v1\"")).await;
-    assert_eq!(files_of(&shorter).read_range(&shorter.url("/"), ("\"v1\"", 20), 10..20).await, Err(RemoteError::Changed));
+    assert_eq!(
+        files_of(&shorter).read_range(&shorter.url("/"), ("\"v1\"", 20), 10..20).await,
+        Err(RemoteError::Changed)
+    );
 }
 
 #[tokio::test]
@@ -126,8 +129,10 @@ async fn a_server_without_ranges_or_versions_gives_the_whole_file() {
 #[tokio::test]
 async fn answers_that_are_cut_off_or_wrong_are_not_taken_for_the_file() {
     let cut = |text: &'static str| move |_: &Seen, _: usize| Reply::Cut(text.as_bytes().to_vec());
-    let server =
-        Server::start(cut("HTTP/1.1 206 So\r\netag: \"v\"\r\ncontent-range: bytes 0-9/20\r\ncontent-length: 10\r\n\r\n01234")).await;
+    let server = Server::start(cut(
+        "HTTP/1.1 206 So\r\netag: \"v\"\r\ncontent-range: bytes 0-9/20\r\ncontent-length: 10\r\n\r\n01234",
+    ))
+    .await;
     let early = busy(files_of(&server).read_range(&server.url("/"), ("\"v\"", 20), 0..10).await);
     assert_eq!(early, "The source closed the connection early.");
     let server = Server::start(cut("HTTP/1.1 200 So\r\ncontent-length: 20\r\n\r\n01234")).await;
