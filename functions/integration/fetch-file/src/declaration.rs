@@ -42,5 +42,4 @@ pub static FUNCTION: Function = Function {
         meanwhile: "messages come back, and a file is given up in the end",
         todo: "its log",
     }),
-    ..Function::DEFAULT
 };
