@@ -15,7 +15,7 @@ pub static FUNCTION: Function = Function {
     settings: &[UploadLimits::GROUP, FetchSettings::GROUP],
     uses: &[
         Use::of("Uploads", &["dynamodb:GetItem", "dynamodb:UpdateItem"], &[UPLOADS_TABLE]),
-        Use::of("Admission", &["dynamodb:GetItem", "dynamodb:UpdateItem"], &[ADMISSION_TABLE])
+        Use::of("Admission", &["dynamodb:UpdateItem"], &[ADMISSION_TABLE])
             .why("The outstanding uploads of the owner, of which it is one."),
         Use::of(
             "Files",
