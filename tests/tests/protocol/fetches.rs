@@ -23,7 +23,8 @@ use rowmill_core::model::messages::FetchMessage;
 use rowmill_core::model::outstanding::{OUTSTANDING_FOR, OutstandingLimits, OutstandingUpload};
 use rowmill_core::model::upload::{Upload, UploadState};
 use rowmill_core::ports::{
-    Clock, Objects, OutstandingUploads, PortError, RemoteBytes, RemoteError, RemoteFile, RemoteFiles, UploadStore,
+    Clock, MultipartObjects, Objects, OutstandingUploads, PortError, RemoteBytes, RemoteError, RemoteFile, RemoteFiles,
+    UploadStore,
 };
 use rowmill_settings::FileLimits;
 use rowmill_targets::sources::FetchHosts;
@@ -433,6 +434,8 @@ async fn a_file_that_is_refused_or_does_not_fit_fails_at_once() {
             bench.world.quotas.add(&owner(), &other, limits, bench.world.clock.now()).await.unwrap();
             assert_eq!(bench.deliver(1).await, None);
             assert_eq!(bench.failure().await.0, code);
+            let parts = bench.world.objects.parts(&keys::upload(bench.file), "multipart-1").await;
+            assert!(matches!(parts, Err(PortError::NotFound)), "no parts are left: {parts:?}");
         }
     }
     let bench = Bench::new(Source { knows_no_ranges: true, ..Source::of(&text()) }).await;

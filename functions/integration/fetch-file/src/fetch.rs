@@ -217,21 +217,22 @@ impl Fetcher {
         let id = self.files.multipart.begin_multipart(&upload.key, &upload.content_type).await?;
         let part_size = self.part_size(self.files.limits.files.max_bytes);
         let multipart = Multipart { id, part_size };
-        let read = match self.read_parts(upload, url, &multipart, until).await {
-            Ok(size) if expected.is_some_and(|expected| expected != size) => Err(RemoteError::Changed.into()),
-            read => read,
+        let read = async {
+            let size = self.read_parts(upload, url, &multipart, until).await?;
+            match expected {
+                None => self.count(upload, size).await?,
+                Some(expected) if expected != size => return Err(RemoteError::Changed.into()),
+                Some(_) => {}
+            }
+            Ok(size)
         };
-        let size = match read {
-            Ok(size) => size,
+        match read.await {
+            Ok(size) => self.claim(upload, size, None, multipart).await,
             Err(error) => {
                 self.files.abort_multipart(upload, &multipart.id).await?;
-                return Err(error);
+                Err(error)
             }
-        };
-        if expected.is_none() {
-            self.count(upload, size).await?;
         }
-        self.claim(upload, size, None, multipart).await
     }
 
     /// Stores what a reading brings as parts. Returns its length.

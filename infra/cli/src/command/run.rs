@@ -75,9 +75,9 @@ pub async fn execute(args: RunArgs) -> Result<ExitCode, CommandError> {
     let params = args.params.to_json()?;
     let fallback_type = args.params.format.map(|format| format.content_type());
     let source = match (&args.file, &args.items) {
-        (Some(file), _) if url_of(file).is_some() => Source::Url(url_of(file).unwrap_or_default().to_owned()),
-        (Some(file), _) => match file.to_str().and_then(|text| text.parse().ok()) {
-            Some(file_guid) if !file.exists() => Source::Upload(file_guid),
+        (Some(file), _) => match (url_of(file), file.to_str().and_then(|text| text.parse().ok())) {
+            (Some(url), _) => Source::Url(url.to_owned()),
+            (None, Some(file_guid)) if !file.exists() => Source::Upload(file_guid),
             _ => Source::File(SourceFile::open(file, fallback_type).await?),
         },
         (None, Some(items)) => Source::Items(read_items(items)?),
