@@ -32,7 +32,11 @@ async fn answer(tab: &Tab, request: &str, status: u16, body: &Value) {
 }
 
 fn ago(seconds: i64) -> String {
-    (jiff::Timestamp::now() - jiff::SignedDuration::from_secs(seconds)).to_string()
+    before(jiff::Timestamp::now(), seconds)
+}
+
+fn before(end: jiff::Timestamp, seconds: i64) -> String {
+    (end - jiff::SignedDuration::from_secs(seconds)).to_string()
 }
 
 /// A job of 60 seconds, up to now, with these changes.
@@ -156,12 +160,12 @@ fn the_speed_is_that_of_processed_rows_and_a_short_job_has_an_average() {
         let [average, highest]: [f64; 2] = tab.value(speeds).await;
         assert!((800.0..=1000.0).contains(&average) && highest >= average && highest < 1100.0, "{average} {highest}");
 
-        let finished = ago(0);
-        let short = json!({ "startedAt": ago(2), "firstChunkAt": ago(2), "itemsSucceeded": 6000, "itemProgress": 9000, "itemsSkipped": 3000 });
+        let end = jiff::Timestamp::now();
+        let short = json!({ "startedAt": before(end, 2), "firstChunkAt": before(end, 2), "itemsSucceeded": 6000, "itemProgress": 9000, "itemsSkipped": 3000 });
         show(&tab, "short", &short).await;
         assert!(!tab.value::<bool>(plot).await);
         let mut ended = short;
-        ended["finishedAt"] = finished.into();
+        ended["finishedAt"] = end.to_string().into();
         (ended["status"], ended["outcome"], ended["word"]) =
             ("completed".into(), "succeeded".into(), "completed".into());
         show(&tab, "short", &ended).await;

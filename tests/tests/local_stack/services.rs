@@ -1,11 +1,12 @@
-//! Services that answer later: the Python example, which is killed at work, and one that answers at once.
+//! Services that answer later: the Python example, which is killed at work, one that answers at once, and a function.
 
 use std::net::TcpListener;
 use std::path::Path;
 use std::sync::OnceLock;
 
 use acceptance::files;
-use acceptance::local_stack::{LocalStack, until};
+use acceptance::local_stack::{LocalStack, answer, until};
+use reqwest::StatusCode;
 use rowmill_core::model::webhook_key::{standard_secret, webhook_key};
 use serde_json::{Value, json};
 use tokio::process::{Child, Command};
@@ -16,6 +17,9 @@ use crate::targets::webhook_secret;
 use crate::workers::{done, rows};
 
 pub const PRESS: &str = "press";
+
+/// A function that starts work elsewhere, and accepts its items for it.
+pub const STARTS: &str = "starts";
 
 /// Where the example will listen: the stack is told before it runs.
 static PORT: OnceLock<u16> = OnceLock::new();
@@ -83,5 +87,44 @@ fn a_service_that_may_answer_later_may_answer_at_once() {
         let file = stack.upload("text/csv", files::plain_csv(200)).await;
         let (_, ended) = stack.run("at-once", &file, json!({})).await;
         assert_eq!((&ended["outcome"], &ended["itemsSucceeded"]), (&json!("succeeded"), &json!(200)), "{ended}");
+    });
+}
+
+#[test]
+fn a_function_accepts_items_that_are_finished_elsewhere() {
+    on_the_stack(async |stack| {
+        let folder = tempfile::tempdir().expect("a folder");
+        let calls = folder.path().join("calls.jsonl");
+        // What it starts is this test.
+        let source = format!(
+            "import json\ndef handler(event, context):\n    with open({:?}, 'a') as calls:\n        \
+             calls.write(json.dumps(event) + '\\n')\n    return {{'accepted': True}}\n",
+            calls.to_str().expect("UTF-8")
+        );
+        stack.create_python_function(STARTS, &source).await;
+        let file = stack.upload("application/jsonl", rows(40, &[])).await;
+        let job = stack.create(STARTS, &file, json!({})).await;
+        let started = || -> Vec<Value> {
+            let text = std::fs::read_to_string(&calls).unwrap_or_default();
+            text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
+        };
+        until("the function is not called with all items", async || started().len() == 2).await;
+        for task in started() {
+            let items = task["items"].as_array().expect("items");
+            let outputs: Vec<Value> = items
+                .iter()
+                .map(|item| json!({ "itemIdentifier": item["itemIdentifier"], "output": item["record"] }))
+                .collect();
+            let link = task["links"]["finish"].as_str().expect("a link");
+            let report = json!({ "token": task["token"], "batchItemFailures": [], "outputs": outputs });
+            let (status, order) = answer(stack.post(link).json(&report)).await;
+            assert_eq!((status, &order["order"]), (StatusCode::OK, &json!("finished")), "{order}");
+        }
+        let ended = stack.ended(&job).await;
+        assert_eq!((&ended["outcome"], &ended["itemsSucceeded"]), (&json!("succeeded"), &json!(40)), "{ended}");
+        let outputs = result(stack, &job, "outputs.jsonl").await;
+        let expected = rows(40, &[]).replace(": ", ":");
+        assert_eq!(outputs, expected);
+        assert_eq!(started().len(), 2, "it is called once with each item");
     });
 }

@@ -18,7 +18,7 @@ use crate::service::SERVICE;
 use crate::stack::on_the_stack;
 use crate::{fleet, services, workers};
 
-/// The stack's job types: three functions, eight webhooks, two services that may answer later and five for workers, all
+/// The stack's job types: four functions, eight webhooks, two services that may answer later and five for workers, all
 /// of which the tests have yet to bring about.
 pub fn config() -> Value {
     let service = SERVICE.get().expect("the service runs");
@@ -32,6 +32,7 @@ pub fn config() -> Value {
         "measure": {"invoke": arn("measure"), "outputs": true, "batchItems": 100, "timeoutSeconds": 4},
         // Of a batch on which it throws, the row to blame is found within the five seconds that a run has here.
         "fragile": {"invoke": arn("fragile"), "batchItems": 20, "timeoutSeconds": 4},
+        services::STARTS: {"invoke": arn(services::STARTS), "async": true, "batchItems": 20, "outputs": true},
         "report": {"invoke": arn("report"), "input": "none", "outputs": true},
         "notify": webhook("/well", 100),
         "standard": slow("/standard"),
@@ -56,7 +57,7 @@ pub fn config() -> Value {
 
 /// The functions' ARNs, as the template wants them.
 pub fn arns() -> String {
-    [arn("measure"), arn("fragile"), arn("report")].join(",")
+    ["measure", "fragile", "report", services::STARTS].map(arn).join(",")
 }
 
 fn arn(function: &str) -> String {

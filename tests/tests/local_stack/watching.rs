@@ -66,11 +66,13 @@ fn one_trace_id_is_in_the_logs_of_every_function_that_works_on_a_job() {
 fn metrics_are_lines_of_the_log_at_most_one_for_an_invocation() {
     on_the_stack(async |stack| {
         ended_job(stack, ("x-test", "metrics")).await;
-        let expected: [(&str, &[&str]); 4] = [
+        stack.sweep().await;
+        let expected: [(&str, &[&str]); 5] = [
             ("create-job", &["JobsCreated"]),
             ("split-job", &["JobsStarted"]),
             ("process-items", &["ChunksCommitted", "ItemsSucceeded", "ChunkDuration", "DispatchDelay"]),
             ("complete-job", &["JobsEnded", "JobsSucceeded"]),
+            ("sweep", &["TasksOffered", "TasksHeld", "TasksDead", "OldestTaskAge", "JobsLookedAt"]),
         ];
         for (function, names) in expected {
             for name in names {

@@ -30,6 +30,10 @@ words! {
         Resuming = "resuming",
         /// Chunks are sent, and none has begun: they wait in a queue behind those of other jobs.
         ChunksQueued = "chunks_queued",
+        /// Chunks are sent, and none has begun: as many of the job type run as may run at once, those of other jobs.
+        LaneFull = "lane_full",
+        /// Chunks are sent, and none has begun though no other job is active: the functions are throttled, or fail.
+        Throttled = "throttled",
         /// Tasks of the job wait, and no worker asks for its type.
         NoWorker = "no_worker",
         /// Workers of the job, or calls of its service, have died. Others get their tasks.

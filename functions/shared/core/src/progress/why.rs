@@ -11,7 +11,7 @@ use crate::model::job::states::Phase;
 use crate::model::job::{Job, Priority, Stop};
 use crate::model::tally::{ChunkAddress, Tally};
 use crate::model::why::{Reason, ReasonCode};
-use crate::ports::SlotsTaken;
+use crate::ports::{ActiveJobs, SlotsTaken};
 use crate::progress::counters::Counters;
 use crate::progress::task_reasons::{TasksSeen, no_worker, tasks_held, tasks_offered, worker_died};
 
@@ -184,21 +184,42 @@ fn resuming(seen: &Seen<'_>) -> Option<Reason> {
 
 fn chunks_queued(seen: &Seen<'_>) -> Option<Reason> {
     let job = seen.job;
-    let message =
-        "Chunks of the job are sent, and none has begun: the workers are busy with other jobs, or are throttled.";
-    let reason = Reason::new(ReasonCode::ChunksQueued, message).since(job.moved_at).next_look_at(job.wake_at);
+    let (code, message) = match seen.lanes {
+        Some(lanes) if others_active(seen, |taken| &taken.job_type) > 0 => {
+            let job_type = &job.job_type;
+            let message = format!(
+                "At most {lanes} chunks of `{job_type}` run at once in the whole stack, and those of other jobs come first."
+            );
+            (ReasonCode::LaneFull, message)
+        }
+        _ if others_active(seen, |taken| &taken.system) == 0 && sign_of_life(seen) + SILENCE <= seen.now => {
+            let message = "Chunks of the job are sent, none has begun, and no other job is active: Lambda throttles the \
+                           functions, or they fail at their start.";
+            (ReasonCode::Throttled, message.to_owned())
+        }
+        _ => {
+            let message = "Chunks of the job are sent, and none has begun: the functions are busy with other jobs.";
+            (ReasonCode::ChunksQueued, message.to_owned())
+        }
+    };
+    let reason = Reason::new(code, message).since(job.moved_at).next_look_at(job.wake_at);
     (is_queued(job) && seen.tasks.is_none())
         .then(|| behind(seen, reason.number("chunksInFlight", seen.counters.in_flight(job))))
+}
+
+/// The number of active jobs besides this one that count for a limit.
+fn others_active(seen: &Seen<'_>, limit: fn(&SlotsTaken) -> &ActiveJobs) -> u64 {
+    let own = u64::from(seen.job.has_shared_slots());
+    seen.others.as_ref().map_or(0, |others| limit(&others.taken).active.saturating_sub(own))
 }
 
 /// The reason with the active jobs besides this one.
 fn behind(seen: &Seen<'_>, reason: Reason) -> Reason {
     let Some(Others { jobs, taken }) = &seen.others else { return reason };
-    let has_shared = u64::from(seen.job.has_shared_slots());
     let reason = reason
         .number("jobsOfOwner", taken.owner.active.saturating_sub(1))
-        .number("jobsOfType", taken.job_type.active.saturating_sub(has_shared))
-        .number("jobsOfSystem", taken.system.active.saturating_sub(has_shared));
+        .number("jobsOfType", others_active(seen, |taken| &taken.job_type))
+        .number("jobsOfSystem", others_active(seen, |taken| &taken.system));
     Reason { jobs: jobs.clone(), ..reason }
 }
 

@@ -167,6 +167,26 @@ fn a_job_that_waits_for_capacity_names_the_jobs_before_it() {
 }
 
 #[test]
+fn chunks_that_wait_tell_what_for() {
+    use ReasonCode::*;
+    let counters = counters(vec![tally(4, 0)]);
+    let queued = |moved_at| Job { first_chunk_at: None, moved_at: at(moved_at), ..running() };
+    let (moved, silent) = (queued(990), queued(900));
+    let of = |job, lanes, (of_type, of_system)| {
+        let active = |active| ActiveJobs { active, ..ActiveJobs::default() };
+        let taken = SlotsTaken { owner: active(1), job_type: active(of_type), system: active(of_system) };
+        let others = Some(Others { jobs: Vec::new(), taken });
+        // The tally was written at 990.
+        codes(&Seen { others, lanes, now: at(1055), ..seen(job, &counters) })[0]
+    };
+    assert_eq!(of(&moved, Some(2), (2, 9)), LaneFull);
+    assert_eq!(of(&moved, Some(2), (1, 9)), ChunksQueued, "no other job of the type is active");
+    assert_eq!(of(&moved, None, (2, 9)), ChunksQueued);
+    assert_eq!(of(&silent, None, (1, 1)), Throttled);
+    assert_eq!(of(&queued(1000), None, (1, 1)), ChunksQueued, "it was sent less than a minute ago");
+}
+
+#[test]
 fn the_breaker_of_the_job_type_is_a_reason_while_runs_fail() {
     let (job, counters) = (running(), half_done());
     let probe = |job| Probe { job, attempt: 1, began: at(985), accounted: 0, until: at(1285) };
