@@ -27,8 +27,9 @@ use rowmill_core::ports::{
     Admissions, Attempts, BreakerMoved, Breakers, CheckpointMoved, Checkpoints, CommitAnswer, Completion, Completions,
     CreateError, Created, DeadLetters, Due, Idempotency, JobFilter, JobPage, Jobs, MultipartObjects, NewAttempt,
     NewJob, ObjectHead, Objects, OutstandingError, OutstandingUploads, Permits, PortError, Queue, RedriveError,
-    SlotsTaken, Tallies, Tasks, UpdateAnswer, Updates, UploadStore, UploadedPart, WakeUps, WriteLost,
+    SlotsTaken, Tallies, Tasks, UpdateAnswer, Updates, UploadStore, UploadedPart, Waits, WakeUps, WriteLost,
 };
+use uuid::Uuid;
 
 /// When the process dies, relative to a call of a port.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -322,4 +323,9 @@ mortal!(DeadLetters {
 mortal!(WakeUps {
     due(shard: u32, now: Timestamp, limit: usize) -> Result<Vec<Due>, PortError>;
     put_off(due: Due, next: Timestamp) -> Result<(), PortError>;
+});
+
+mortal!(Waits {
+    awaiting(awaited: Uuid) -> Result<Vec<JobGuid>, PortError>;
+    put_found(found: &Spec) -> Result<Spec, PortError>;
 });

@@ -23,6 +23,7 @@ use rowmill_core::model::job_type_limits::JobTypeLimits;
 use rowmill_core::model::messages::ChunkMessage;
 use rowmill_core::model::owner_priorities::OwnerPriorities;
 use rowmill_core::ports::Queue;
+use rowmill_core::progress::waits::Waker;
 use rowmill_core::sending::priority_router::PriorityRouter;
 use rowmill_core::wiring::{ChunkQueues, Missing, Port, Ports};
 use rowmill_settings::{CompleteTime, JobRetention, Links, Recovery, SplitTime, StopGrace, TimeLimits};
@@ -165,8 +166,12 @@ impl UseCases {
         built(Redriver::new(&self.ports, self.limits.redrive))
     }
 
+    pub fn waker(&self) -> Waker {
+        built(Waker::of(&self.ports))
+    }
+
     pub fn splitter(&self) -> Splitter {
-        built(Splitter::new(&self.ports, self.limits.split))
+        built(Splitter::new(&self.ports, self.limits.split, self.creator()))
     }
 
     /// A new process of `process-items`, which has prepared no job yet.

@@ -19,7 +19,9 @@ use super::world::DEADLINE_SECONDS;
 impl Run {
     pub(super) fn create(&mut self, planned: Planned, job: usize) {
         let (creator, job) = (Arc::clone(&self.world.creator), self.plan.jobs[job].clone());
-        let request: CreateJobRequest = serde_json::from_value(job.request).expect("a request");
+        let mut request: CreateJobRequest = serde_json::from_value(job.request).expect("a request");
+        let before = job.after.and_then(|after| self.job_of(after)).filter(|(_, owner)| *owner == job.file.owner);
+        request.after = before.map(|(before, _)| before);
         self.invoke_api(planned, async move {
             match creator.create(&job.file.owner, &request, job.key.as_deref()).await {
                 Ok(created) => Reply::Created(job.key, created.job_guid),

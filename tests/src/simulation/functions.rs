@@ -317,6 +317,8 @@ impl Run {
             Operation::Retune(job) => self.retune(planned, job),
             Operation::Redrive(job, redrive) => self.redrive(planned, job, redrive),
             Operation::ReplaceFile(job) => self.replace_file(job),
+            Operation::Fetch(job) => self.fetch(planned, job),
+            Operation::Announce(job) => self.announce(planned, job),
             Operation::Sweep => self.sweep(planned),
         }
     }

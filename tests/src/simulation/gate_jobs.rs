@@ -18,8 +18,9 @@ use rowmill_core::model::tally::{ChunkAddress, Commit, Tally, Totals};
 use rowmill_core::ports::{
     Admissions, Attempts, CheckpointMoved, Checkpoints, CommitAnswer, Completion, Completions, CreateError, Created,
     DeadLetters, Due, Idempotency, JobFilter, JobPage, Jobs, NewAttempt, NewJob, Permits, PortError, RedriveError,
-    SlotsTaken, Tallies, UpdateAnswer, Updates, WAKE_SHARDS, WakeUps, WriteLost,
+    SlotsTaken, Tallies, UpdateAnswer, Updates, WAKE_SHARDS, Waits, WakeUps, WriteLost,
 };
+use uuid::Uuid;
 
 use super::broken::Broken;
 use super::gates;
@@ -359,4 +360,9 @@ gates!(WakeUps for GatedJobs {
             answer
         }
     }
+});
+
+gates!(Waits for GatedJobs {
+    Read awaiting(awaited: Uuid) -> Result<Vec<JobGuid>, PortError>, ["{awaited}"];
+    Write put_found(found: &Spec) -> Result<Spec, PortError>, ["{}", job_name(found.job_guid)];
 });

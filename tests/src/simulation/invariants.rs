@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use rowmill_api::job::JobView;
 use rowmill_core::in_memory::{InMemoryJobStore, InMemoryObjects, InMemoryTasks};
 use rowmill_core::model::ids::{FileGuid, JobGuid, Owner};
-use rowmill_core::model::job::Priority;
+use rowmill_core::model::job::{Job, Priority};
 use rowmill_core::model::job_type_limits::JobTypeLimits;
 use rowmill_core::model::messages::ChunkMessage;
 use rowmill_core::model::spec::Tolerance;
@@ -375,6 +375,18 @@ impl Invariants {
     }
 
     /// The shown job agrees with its commits, and its progress never goes back.
+    /// A job that waits is not split, and no longer waits only once its file is there.
+    fn waits(&self, row: &Job) -> Checked {
+        let spec = now(self.store.spec(row.job_guid)).map_err(|error| error.to_string())?;
+        if row.is_awaiting() {
+            ensure(row.lease.is_none() && row.split.tallies == 0, || "it is split while it waits".into())?;
+            self.reach(if row.has_shared_slots() { "a job waits" } else { "a job waits without shared slots" });
+        } else if row.awaits.is_none() {
+            ensure(!spec.source.is_awaited(), || "it goes on without its file".into())?;
+        }
+        Ok(())
+    }
+
     pub fn job_moved(&self, job: JobGuid) -> Checked {
         let row = now(self.store.job(job)).map_err(|error| error.to_string())?;
         let view = now(JobView::read_for_list(&*self.store, &row)).map_err(|error| error.to_string())?;
@@ -384,6 +396,7 @@ impl Invariants {
         if slow.items_at_work.is_some_and(|items| items > 0) {
             self.reach("items at work");
         }
+        self.waits(&row)?;
         let mut known = self.known();
         let record = known.jobs.get_mut(&job).ok_or("an unknown job moved")?;
         let checked = check_view(&row, &view, record).and_then(|()| check_slow_view(&row, &slow, record));

@@ -75,6 +75,10 @@ pub enum Operation {
     Redrive(usize, Redrive),
     /// Replaces or deletes its file.
     ReplaceFile(usize),
+    /// Its file has been fetched, or could not be; the jobs that wait for it are told.
+    Fetch(usize),
+    /// The jobs that wait for its job are told of its end, perhaps too early.
+    Announce(usize),
     /// An extra sweep, by no client.
     Sweep,
 }
@@ -105,6 +109,10 @@ pub struct JobPlan {
     pub request: Value,
     /// The idempotency key of the request.
     pub key: Option<String>,
+    /// True if its file is fetched while clients ask for the job.
+    pub is_fetched: bool,
+    /// The job plan whose job it follows, if that job is there and of the same owner.
+    pub after: Option<usize>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -194,6 +202,7 @@ impl Plan {
         self.faults.budget == 0
             && self.holders == 0
             && self.outage.is_none()
+            && !self.jobs.iter().any(|job| job.is_fetched || job.after.is_some())
             && !self
                 .operations
                 .iter()
@@ -248,7 +257,35 @@ impl Plan {
         };
         // With draws of its own, so that the other seeds stay as they were.
         plan.give_to_workers(&mut rng.clone());
+        plan.have_jobs_wait(&mut fastrand::Rng::with_seed(!rng.clone().u64(..)));
         plan
+    }
+
+    /// In some worlds jobs wait for their file or for other jobs.
+    fn have_jobs_wait(&mut self, rng: &mut fastrand::Rng) {
+        if rng.u8(..) >= 80 {
+            return;
+        }
+        let replaced = Operation::ReplaceFile;
+        for number in 0..self.jobs.len() {
+            let is_replaced = self.operations.iter().any(|planned| planned.operation == replaced(number));
+            if self.jobs[number].request["dedupe"].is_string() || is_replaced {
+                continue;
+            }
+            let mut plan = |operation, retries| {
+                self.operations.push(Planned { step: rng.u64(0..1500), operation, retries });
+            };
+            self.jobs[number].is_fetched = number % 2 == 0;
+            if number % 2 == 0 {
+                plan(Operation::Fetch(number), 2);
+            }
+            if number > 0 {
+                let after = number - 1;
+                self.jobs[number].after = Some(after);
+                plan(Operation::Announce(after), 0);
+                plan(Operation::Announce(after), 0);
+            }
+        }
     }
 
     /// In some worlds workers process the items of some jobs.
@@ -358,7 +395,7 @@ fn job(rng: &mut fastrand::Rng, number: usize, owners: u32, of: usize) -> JobPla
         request["dedupe"] = json!("file");
     }
     let key = rng.bool().then(|| format!("key-{number}"));
-    JobPlan { file: Arc::new(file), request, key }
+    JobPlan { file: Arc::new(file), request, key, is_fetched: false, after: None }
 }
 
 fn operations(rng: &mut fastrand::Rng, jobs: &[JobPlan]) -> Vec<Planned> {

@@ -23,6 +23,7 @@ use rowmill_core::job_types::JobTypes;
 use rowmill_core::model::job::{LEASE_MARGIN, Priority};
 use rowmill_core::model::owner_priorities::OwnerPriorities;
 use rowmill_core::ports::processor::JobType;
+use rowmill_core::progress::waits::Waker;
 use rowmill_core::sending::priority_router::PriorityRouter;
 use rowmill_core::text::ChunkLimits;
 use rowmill_core::wiring::{ChunkQueues, Port, Ports};
@@ -79,6 +80,8 @@ pub struct World {
     pub completer: Arc<Completer>,
     pub dead_letters: Arc<DeadLetters>,
     pub sweeper: Arc<Sweeper>,
+    /// `fetch-file` and `announce-job`, as far as they start jobs that wait.
+    pub waker: Arc<Waker>,
     /// Makes a use case for each new process of `process-items`.
     use_cases: UseCases,
 }
@@ -166,6 +169,7 @@ impl World {
             completer: Arc::new(use_cases.completer()),
             dead_letters: Arc::new(use_cases.dead_letters()),
             sweeper: Arc::new(use_cases.sweeper()),
+            waker: Arc::new(use_cases.waker()),
             task_work: Arc::new(use_cases.task_work()),
             tasks,
             worked,

@@ -16,7 +16,7 @@ use rowmill_core::model::cost::Usage;
 use rowmill_core::model::dead_letter::{DeadChunk, DeadLetter, DeadLetterKind};
 use rowmill_core::model::ids::{FileGuid, JobGuid, Owner, RunId};
 use rowmill_core::model::job::states::{JobOutcome, Phase};
-use rowmill_core::model::job::{End, Job, Lease, Priority, Redrive};
+use rowmill_core::model::job::{Awaits, End, Job, Lease, Priority, Redrive};
 use rowmill_core::model::live::{Connection, ConnectionId, Ticket, TicketDigest, Topic};
 use rowmill_core::model::messages::{
     ChunkMessage, CompletionMessage, DeliveryMode, FetchMessage, SplitMessage, StoredText,
@@ -28,7 +28,7 @@ use rowmill_core::model::records::{Dataset, RecordVersion, Upsert};
 use rowmill_core::model::request_limits::RequestLimits;
 use rowmill_core::model::results::{LeftOut, Manifest, ManifestFile, ResultFile, ResultKind, Results};
 use rowmill_core::model::run_output::{FailedItem, ItemOutput, RunOutput};
-use rowmill_core::model::spec::{OutputFile, Source, Spec};
+use rowmill_core::model::spec::{AwaitedFile, OutputFile, Source, Spec};
 use rowmill_core::model::tally::{ChunkAddress, Commit, Counts, Mark, MarkKind, Tally};
 use rowmill_core::model::task::{Holder, Task};
 use rowmill_core::model::upload::{FetchBegun, FetchFailure, Multipart, Origin, Upload, UploadState};
@@ -36,7 +36,7 @@ use rowmill_core::ports::{
     Admissions, Attempts, Blocks, Breakers, Ceilings, Checkpoints, CommitAnswer, Completion, Completions, Connections,
     DeadLetters, Dedupe, Idempotency, Jobs, NewAttempt, NewJob, OutstandingUploads, Permits, RecordStore,
     RequestCounts, RequestToCount, Subscriptions, Tallies, Tasks, Tickets, UpdateAnswer, Updates, UploadStore,
-    WAKE_SHARDS, WakeUps,
+    WAKE_SHARDS, Waits, WakeUps,
 };
 use rowmill_core::text::{Chunk, ChunkMode, Dialect, Format, Head, Position};
 use rowmill_settings::QUEUES;
@@ -147,6 +147,15 @@ impl Stores {
             let usage = Usage { lambda_mb_ms: 9, ..Usage::of_transaction(5).with_sends(6) };
             self.jobs.complete(&Completion { seen, end, usage }).await.unwrap();
         }
+        for (number, awaits, source) in [
+            (11, Awaits::Job(guid(1)), AwaitedFile::Result { job: guid(1), kind: ResultKind::Output }),
+            (12, Awaits::File, AwaitedFile::Upload(file(4))),
+        ] {
+            let NewJob { mut spec, job, .. } = new_job(number);
+            spec.source = Source::Awaited(source);
+            let waiting = NewJob { job: Job { awaits: Some(awaits), ..job }, spec, ..new_job(number) };
+            self.jobs.create(&waiting).await.unwrap();
+        }
         let redrive = fixtures::full_job().redrive.unwrap();
         let (seen, ceilings) = (self.jobs.job(guid(2)).await.unwrap(), new_job(2).ceilings);
         let redrive = Redrive { before: COUNTS, ..redrive };
@@ -249,7 +258,7 @@ impl Stores {
         macro_rules! read {
             ($($value:expr),+ $(,)?) => { $(lines.push(format!("{:?}", $value.await));)+ };
         }
-        for number in 0..=10 {
+        for number in 0..=12 {
             read!(jobs.job(guid(number)), jobs.spec(guid(number)));
         }
         for shard in 0..WAKE_SHARDS {
@@ -263,6 +272,8 @@ impl Stores {
             jobs.dead_letters(job, 9),
             jobs.remembered(&me(), "key", now),
             jobs.deduped(&me(), "key", now),
+            jobs.awaiting(guid(1).0),
+            jobs.awaiting(file(4).0),
             async { jobs.taken(&me(), "import").await.map(|taken| taken.reached(full)) },
         );
         for (job_type, _) in breakers() {

@@ -26,6 +26,7 @@ use rowmill_core::ports::{
     Clock, MultipartObjects, Objects, OutstandingUploads, PortError, RemoteBytes, RemoteError, RemoteFile, RemoteFiles,
     UploadStore,
 };
+use rowmill_core::progress::waits::Waker;
 use rowmill_settings::FileLimits;
 use rowmill_targets::sources::FetchHosts;
 use upload::fetched::FetchOrders;
@@ -140,6 +141,7 @@ impl Bench {
             files: self.world.mortal_uploads.clone(),
             fetches: self.queue.clone(),
             remote: Arc::clone(&self.source) as _,
+            waker: Waker { jobs: self.world.jobs.clone(), splits: self.world.splits.clone() },
         }
     }
 

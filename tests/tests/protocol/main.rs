@@ -4,6 +4,7 @@
 mod admission;
 mod at_work;
 mod audits;
+mod awaits;
 mod breakers;
 mod cancels;
 mod dead_letters;

@@ -16,7 +16,7 @@ use rowmill_core::model::ids::{JobGuid, RunId};
 use rowmill_core::model::job::states::Status;
 use rowmill_core::model::task::{TaskId, TaskTerms};
 use rowmill_core::ports::processor::JobType;
-use rowmill_core::ports::{ACCEPTED, Jobs, Target, TargetError, TargetRequest};
+use rowmill_core::ports::{ACCEPTED, Clock, Jobs, Target, TargetError, TargetRequest};
 use serde_json::{Value, json};
 use work_task::error::TaskError;
 use work_task::hold::Order;

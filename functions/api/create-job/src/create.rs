@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use jiff::Timestamp;
-use rowmill_api::request::DedupeBy;
+use rowmill_api::request::{DedupeBy, JobSource};
 use rowmill_core::job_types::JobTypes;
 use rowmill_core::model::ids::{JobGuid, Owner};
 use rowmill_core::model::job::states::Status;
@@ -20,7 +20,7 @@ use rowmill_core::model::keys;
 use rowmill_core::model::messages::SplitMessage;
 use rowmill_core::model::owner_priorities::OwnerPriorities;
 use rowmill_core::model::records::dataset_of;
-use rowmill_core::model::spec::{Source, Spec};
+use rowmill_core::model::spec::{AwaitedFile, Source, Spec};
 use rowmill_core::model::warnings::{self, Warning};
 use rowmill_core::ports::processor::{InputKind, JobType, ParamsError};
 use rowmill_core::ports::{
@@ -215,6 +215,7 @@ impl Creator {
         let now = self.clock.now();
         let Specified { mut spec, first, warnings: found } =
             self.specified(owner, request, &**job_type, self.entropy.job_guid(now), now).await?;
+        let awaits = self.awaits(owner, request, &spec.source, now).await?;
         let dedupe = match request.dedupe.and_then(|DedupeBy::File| dedupe::key(&spec, request)) {
             None => None,
             Some(key) => match self.deduped(owner, key, now).await? {
@@ -226,12 +227,12 @@ impl Creator {
             },
         };
         if let Source::File(file) = &mut spec.source
-            && file.file_guid.is_none()
+            && file.etag.is_empty()
         {
             file.etag = self.objects.put(&file.key, JSON_LINES, first.bytes, None).await?;
         }
         let idempotency = idempotency.map(|asked| self.remembered_as(asked, now));
-        let mut job = self.job_row(&spec, request, priority);
+        let mut job = Job { awaits, ..self.job_row(&spec, request, priority) };
         warnings::add(&mut job.warnings, found);
         let ceilings = self.ceilings(request);
         Ok(Prepared::New(Box::new(NewJob { job, spec, ceilings, idempotency, dedupe })))
@@ -247,7 +248,15 @@ impl Creator {
         now: Timestamp,
     ) -> Result<Specified, CreateJobError> {
         let detected = match (job_type.input(), &request.items) {
-            (InputKind::File, None) => self.detector(now).file(owner, request).await?,
+            (InputKind::File, None) => match self.detector(now).file(owner, request).await {
+                Err(CreateJobError::UploadFetching(file_guid)) => {
+                    source::awaited(request, AwaitedFile::Upload(file_guid))?
+                }
+                Err(CreateJobError::JobActive(job)) if let Some(JobSource { file: kind, .. }) = request.source => {
+                    source::awaited(request, AwaitedFile::Result { job, kind })?
+                }
+                detected => detected?,
+            },
             (InputKind::File, Some(items)) => source::text(keys::items(job_guid), items::text_of(request, items)?),
             (InputKind::Dataset, _) => source::dataset(request)?,
             (InputKind::None, _) => {
@@ -367,8 +376,8 @@ impl Creator {
     }
 
     pub(crate) const fn detector(&self, now: Timestamp) -> SourceDetector<'_> {
-        let (uploads, objects, outstanding) = (&self.uploads, &self.objects, &self.outstanding);
-        SourceDetector { uploads, objects, outstanding, now, header_max_bytes: self.limits.header_max_bytes }
+        let (uploads, objects, outstanding, jobs) = (&self.uploads, &self.objects, &self.outstanding, &self.jobs);
+        SourceDetector { uploads, objects, outstanding, jobs, now, header_max_bytes: self.limits.header_max_bytes }
     }
 
     fn job_row(&self, spec: &Spec, request: &CreateJobRequest, priority: Priority) -> Job {

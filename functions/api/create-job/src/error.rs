@@ -1,6 +1,6 @@
 //! The errors of the use case.
 
-use rowmill_core::model::ids::FileGuid;
+use rowmill_core::model::ids::{FileGuid, JobGuid};
 use rowmill_core::model::owner_priorities::PriorityNotAllowed;
 use rowmill_core::ports::processor::ParamsError;
 use rowmill_core::ports::{CreateError, Full, PortError};
@@ -22,8 +22,14 @@ pub enum CreateJobError {
     /// The upload has not received all of its bytes.
     #[error("Upload {0} is incomplete. Send its bytes first.")]
     UploadIncomplete(FileGuid),
-    #[error("Upload {0} is still being fetched. Create the job when the upload is `ready`.")]
+    #[error("Upload {0} is still being fetched. Try again when it is `ready`.")]
     UploadFetching(FileGuid),
+    /// The caller has no such job.
+    #[error("There is no job {job}, or it has expired.")]
+    UnknownJob { field: &'static str, job: JobGuid },
+    /// The job whose result is to be read has not ended.
+    #[error("Job {0} has not ended.")]
+    JobActive(JobGuid),
     #[error("Upload {file} could not be fetched. {detail}")]
     UploadFailed { file: FileGuid, detail: String },
     /// The stored length is not the announced one.

@@ -67,6 +67,8 @@ pub fn problem(error: CreateJobError, creator: &Creator) -> Problem {
         CreateJobError::UploadIncomplete(_) | CreateJobError::UploadFetching(_) => {
             Problem::new(ProblemCode::UploadIncomplete, detail).field("fileGuid")
         }
+        CreateJobError::UnknownJob { field, .. } => Problem::new(ProblemCode::InvalidRequest, detail).field(field),
+        CreateJobError::JobActive(_) => Problem::new(ProblemCode::JobActive, detail).field("source"),
         CreateJobError::UploadFailed { .. } => Problem::new(ProblemCode::UploadFailed, detail).field("fileGuid"),
         CreateJobError::UploadSize { .. } => Problem::new(ProblemCode::UploadSizeMismatch, detail).field("fileGuid"),
         CreateJobError::UploadChanged(_) => Problem::new(ProblemCode::UploadChanged, detail).field("fileGuid"),

@@ -22,6 +22,8 @@ pub fn fingerprint(request: &CreateJobRequest) -> String {
     let CreateJobRequest {
         job_type,
         file_guid,
+        source,
+        after,
         items,
         dedupe,
         params,
@@ -41,6 +43,12 @@ pub fn fingerprint(request: &CreateJobRequest) -> String {
         "deadlineSeconds": deadline_seconds,
         "metadata": metadata,
     });
+    if source.is_some() {
+        fields["source"] = json!(source);
+    }
+    if after.is_some() {
+        fields["after"] = json!(after);
+    }
     if items.is_some() {
         fields["items"] = json!(items);
     }
@@ -115,6 +123,16 @@ pub fn check(request: &CreateJobRequest, maximum_deadline_seconds: u64) -> Resul
         if map.values().any(|value| is_deeper(value, NESTING_MAX - 1)) {
             return error(field, format!("is nested deeper than the maximum of {NESTING_MAX} levels."));
         }
+    }
+    let beside_source = [
+        ("fileGuid", request.file_guid.is_some()),
+        ("items", request.items.is_some()),
+        ("after", request.after.is_some()),
+    ];
+    if request.source.is_some()
+        && let Some((field, _)) = beside_source.into_iter().find(|(_, is_given)| *is_given)
+    {
+        return error(field, "must be left out: `source` names what is read, and the job to wait for.".to_owned());
     }
     if request.items.as_ref().is_some_and(|items| !(1..=ITEMS_MAX).contains(&items.len())) {
         return error("items", format!("must have 1 to {ITEMS_MAX} items. Upload more of them as a file."));

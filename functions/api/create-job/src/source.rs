@@ -4,12 +4,15 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use jiff::Timestamp;
-use rowmill_core::model::ids::{FileGuid, Owner};
+use rowmill_api::request::JobSource;
+use rowmill_core::items::manifest::read_manifest;
+use rowmill_core::model::ids::{FileGuid, JobGuid, Owner};
 use rowmill_core::model::packing::Packing;
-use rowmill_core::model::spec::{Source, SourceFile};
+use rowmill_core::model::results::{ResultFile, ResultKind};
+use rowmill_core::model::spec::{AwaitedFile, Source, SourceFile};
 use rowmill_core::model::upload::{Upload, UploadState};
 use rowmill_core::model::warnings::{self, Warning};
-use rowmill_core::ports::{Objects, OutstandingUploads, PortError, UploadStore};
+use rowmill_core::ports::{JobStore, Objects, OutstandingUploads, PortError, UploadStore, found};
 use rowmill_core::text::{Dialect, Format, Head, TextParams, Utf8Watch, read_head, title_rows};
 use rowmill_formats::{
     Hints, Limits, TextStream, check_hints, decode_prefix, detect, port_error, text_content_type, text_file_name,
@@ -43,6 +46,8 @@ pub struct SourceDetector<'a> {
     pub uploads: &'a Arc<dyn UploadStore>,
     pub objects: &'a Arc<dyn Objects>,
     pub outstanding: &'a Arc<dyn OutstandingUploads>,
+    /// The jobs, whose results may be read.
+    pub jobs: &'a Arc<dyn JobStore>,
     /// The current time. Expired uploads count as unknown.
     pub now: Timestamp,
     /// Maximum number of bytes of an upload that are read.
@@ -56,10 +61,40 @@ impl SourceDetector<'_> {
     /// The request names no upload of this owner, or the upload is incomplete or unreadable.
     pub async fn file(&self, owner: &Owner, request: &CreateJobRequest) -> Result<DetectedSource, CreateJobError> {
         checked_params(&request.params)?;
+        if let Some(JobSource { job_guid, file }) = request.source {
+            let (found, file) = self.result(owner, job_guid, file).await?;
+            return self.read_head((&found.content_type, Some(&found.name)), file, request).await;
+        }
         let missing = "is missing. Upload a file and send its `fileGuid`, or send the rows themselves in `items`.";
         let file_guid = request.file_guid.ok_or_else(|| InvalidField::new("fileGuid", missing))?;
         let (upload, file) = self.upload(owner, file_guid).await?;
-        self.read_head(&upload, file, request).await
+        self.read_head((&upload.content_type, upload.file_name.as_deref()), file, request).await
+    }
+
+    /// A file of the results of the owner's job, which has ended.
+    async fn result(
+        &self,
+        owner: &Owner,
+        job_guid: JobGuid,
+        kind: ResultKind,
+    ) -> Result<(ResultFile, SourceFile), CreateJobError> {
+        let job = found(self.jobs.owned(owner, job_guid, self.now).await)?;
+        let job = job.ok_or(CreateJobError::UnknownJob { field: "source.jobGuid", job: job_guid })?;
+        let results = job.end().ok_or(CreateJobError::JobActive(job_guid))?.results;
+        let manifest = match &results {
+            Some(results) => read_manifest(&**self.objects, job_guid, results).await?,
+            None => None,
+        };
+        let (kind, mut files) =
+            (kind.as_str(), manifest.map(|(manifest, _)| manifest.files).unwrap_or_default().into_iter());
+        let none = || {
+            InvalidField::new("source.file", format!("names no result: job {job_guid} has no file of kind `{kind}`."))
+        };
+        let stored = files.find(|stored| stored.file.kind.as_str() == kind).ok_or_else(none)?;
+        let key = results.map(|results| results.file_key(job_guid, &stored)).unwrap_or_default();
+        let head = found(self.objects.head(&key).await)?.ok_or_else(none)?;
+        let file = SourceFile { file_guid: None, key, etag: head.etag, size: head.size };
+        Ok((stored.file, file))
     }
 
     /// The first `max_bytes` bytes of a source's text, to read more than its head.
@@ -74,7 +109,7 @@ impl SourceDetector<'_> {
                 Ok(FirstText { bytes, whole: length == file.size })
             }
             Source::Packed { file, packing } => self.first_text(file, packing, max_bytes).await,
-            Source::Dataset { .. } => Ok(FirstText::default()),
+            Source::Dataset { .. } | Source::Awaited(_) => Ok(FirstText::default()),
         }
     }
 
@@ -119,7 +154,7 @@ impl SourceDetector<'_> {
     /// Detects from the first bytes how the upload is packed and how its text is read.
     async fn read_head(
         &self,
-        upload: &Upload,
+        (content_type, file_name): (&str, Option<&str>),
         file: SourceFile,
         request: &CreateJobRequest,
     ) -> Result<DetectedSource, CreateJobError> {
@@ -129,15 +164,11 @@ impl SourceDetector<'_> {
             length => self.objects.read_range(&file.key, &file.etag, 0..length).await?,
         };
         let whole = length == file.size;
-        let hints = Hints {
-            content_type: Some(&upload.content_type),
-            file_name: upload.file_name.as_deref(),
-            ..hints(&request.params)?
-        };
+        let hints = Hints { content_type: Some(content_type), file_name, ..hints(&request.params)? };
         let packing = detect(&prefix, &hints)?;
         let params = text_params(&request.params, packing.as_ref())?;
-        let file_name = upload.file_name.as_deref().map(|name| text_file_name(name, packing.as_ref()));
-        let content_type = text_content_type(&upload.content_type, packing.as_ref());
+        let file_name = file_name.map(|name| text_file_name(name, packing.as_ref()));
+        let content_type = text_content_type(content_type, packing.as_ref());
         let first = match &packing {
             None => FirstText { bytes: prefix, whole },
             Some(packing @ Packing::Text { compression, charset }) => {
@@ -250,6 +281,11 @@ pub fn file_to_come(request: &CreateJobRequest) -> Result<DetectedSource, Create
     Ok(DetectedSource { source, head, warnings: Vec::new(), first, params })
 }
 
+/// The source of a job that is created before its file is there, see [`file_to_come`].
+pub fn awaited(request: &CreateJobRequest, file: AwaitedFile) -> Result<DetectedSource, CreateJobError> {
+    Ok(DetectedSource { source: Source::Awaited(file), ..file_to_come(request)? })
+}
+
 /// A number of rows. One that is larger than any stays too large: the reader refuses it with its limit.
 fn row_number(number: u64) -> u32 {
     u32::try_from(number).unwrap_or(u32::MAX)
@@ -299,7 +335,11 @@ pub fn text(key: String, text: Bytes) -> DetectedSource {
 
 /// Rejects a file and items, since the job type takes neither.
 pub fn refuse_input(request: &CreateJobRequest, reads: &str) -> Result<(), InvalidField> {
-    let given = [("fileGuid", request.file_guid.is_some()), ("items", request.items.is_some())];
+    let given = [
+        ("fileGuid", request.file_guid.is_some()),
+        ("source", request.source.is_some()),
+        ("items", request.items.is_some()),
+    ];
     match given.into_iter().find(|(_, is_given)| *is_given) {
         None => Ok(()),
         Some((field, _)) => Err(InvalidField::new(field, format!("must be left out: `{}` {reads}.", request.job_type))),

@@ -6,9 +6,10 @@ use std::time::Duration;
 use crc_fast::{CrcAlgorithm, checksum};
 use rowmill_api::results::{FileView, LinkView, ManifestView, ResultsView};
 use rowmill_api::upload::RequestView;
+use rowmill_core::items::manifest::read_manifest;
 use rowmill_core::model::job::Job;
 use rowmill_core::model::product::{OCTET_STREAM, ProductId};
-use rowmill_core::model::results::{MANIFEST, Manifest, crc64_text};
+use rowmill_core::model::results::{MANIFEST, crc64_text};
 use rowmill_core::ports::{Clock, DirectTransfers, Objects, PortError, PresignedRequest, expiry};
 use serde_json::{Map, Value};
 
@@ -52,12 +53,8 @@ impl JobResults {
 
     pub async fn of(&self, job: &Job) -> Result<ResultsView, ResultsError> {
         let results = job.end().ok_or(ResultsError::Active)?.results.ok_or(ResultsError::None)?;
-        let json = match self.objects.read(&results.manifest_key(job.job_guid)).await {
-            Err(PortError::NotFound) => return Err(ResultsError::None),
-            json => json?,
-        };
-        let manifest: Manifest =
-            serde_json::from_slice(&json).map_err(|error| PortError::invalid("reading a manifest", error))?;
+        let read = read_manifest(&*self.objects, job.job_guid, &results).await?;
+        let (manifest, json) = read.ok_or(ResultsError::None)?;
         let link = async |key: String, content_type: &str, name: &str| {
             let file_name = format!("{}-{}-{name}", job.job_type, job.job_guid);
             let saved_as =

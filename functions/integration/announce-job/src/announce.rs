@@ -1,14 +1,17 @@
-//! Announces jobs: turns changes of job rows into events, and publishes them.
+//! Announces jobs: turns changes of job rows into events, publishes them, and starts the jobs that wait for an ended one.
 
 use std::sync::Arc;
 
 use rowmill_core::model::job::Job;
 use rowmill_core::model::job_event::JobEvent;
 use rowmill_core::ports::{Events, PortError};
+use rowmill_core::progress::waits::Waker;
 
-/// The use case and the port it works through.
+/// The use case and the ports it works through.
 pub struct Announcer {
     pub events: Arc<dyn Events>,
+    /// Starts the jobs that wait for an ended one.
+    pub waker: Waker,
 }
 
 #[derive(Debug)]

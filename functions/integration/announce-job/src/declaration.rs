@@ -2,11 +2,11 @@
 
 use rowmill_settings::ANNOUNCEMENTS_GIVEN_UP;
 use rowmill_settings::declaration::{Advice, Errors, Figure, Function, Stream, Trigger, Use};
-use rowmill_settings::{EVENT_BUS, JOBS_TABLE};
+use rowmill_settings::{EVENT_BUS, JOBS_HIGH_QUEUE, JOBS_QUEUE, JOBS_TABLE};
 
 pub static FUNCTION: Function = Function {
     name: "announce-job",
-    purpose: "Publishes an event when an attempt of a job starts and when it ends.",
+    purpose: "Publishes an event when an attempt of a job starts and when it ends. Starts the jobs that wait for an ended one.",
     triggers: &[Trigger::Stream(&Stream {
         name: "Announcements",
         table: JOBS_TABLE,
@@ -36,6 +36,9 @@ pub static FUNCTION: Function = Function {
     memory_megabytes: Figure::Is(128),
     uses: &[
         Use::names(&[EVENT_BUS]),
+        Use::of("Jobs", &["dynamodb:GetItem", "dynamodb:Query"], &[JOBS_TABLE])
+            .why("The jobs that wait for an ended one."),
+        Use::send(&[JOBS_QUEUE, JOBS_HIGH_QUEUE]).why("Starts the jobs that wait for an ended one."),
         Use::on(
             "Publish",
             &["events:PutEvents"],

@@ -10,12 +10,17 @@ use crate::announce::{Announced, Announcer};
 /// Announces these changes. Returns the sequence number to start from next time, if some could not be announced.
 ///
 /// A change that cannot be read, or whose event the bus will never accept, is logged and passed over: it would block
-/// all changes after it.
+/// all changes after it. Jobs that wait for an ended one are started; if that fails, the sweep does.
 ///
 /// # Errors
 /// None could be announced: the invocation counts as failed.
 pub async fn handle(announcer: &Announcer, changes: Vec<RowChange>) -> Result<Option<String>, PortError> {
     let (places, changes): (Vec<String>, Vec<JobChange>) = changes.into_iter().filter_map(job_change).unzip();
+    for ended in changes.iter().map(|change| &change.after).filter(|job| job.is_ended()) {
+        if let Err(error) = announcer.waker.wake(ended.job_guid.0).await {
+            tracing::warn!(job.id = %ended.job_guid, error = &error as &dyn Error, "jobs that wait are not told");
+        }
+    }
     let announced = announcer.announce(changes.iter().map(|change| (change.before.as_ref(), &change.after))).await;
     let mut told = false;
     let mut open = None;

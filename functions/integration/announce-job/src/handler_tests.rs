@@ -2,8 +2,12 @@ use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use rowmill_aws::adapters::dynamodb::RowChange;
+use rowmill_core::fixtures;
+use rowmill_core::in_memory::{InMemoryJobStore, InMemoryQueue};
+use rowmill_core::model::job::{Awaits, Job};
 use rowmill_core::model::job_event::JobEvent;
-use rowmill_core::ports::{Events, PortError};
+use rowmill_core::ports::{Admissions, Ceilings, Events, NewJob, PortError};
+use rowmill_core::progress::waits::Waker;
 use serde_json::{Value, json};
 
 use crate::announce::Announcer;
@@ -75,10 +79,25 @@ fn started(numbers: impl IntoIterator<Item = u8>) -> Vec<RowChange> {
 }
 
 async fn handled(bus: Bus, changes: Vec<RowChange>) -> (Result<Option<String>, PortError>, Vec<String>) {
-    let bus = Arc::new(bus);
-    let answer = handle(&Announcer { events: bus.clone() }, changes).await;
-    let taken = bus.taken.lock().unwrap().clone();
+    let (answer, taken, _) = handled_with_waiting(bus, changes).await;
     (answer, taken)
+}
+
+/// The same; and how many messages were sent to a job that waits for job 1.
+async fn handled_with_waiting(
+    bus: Bus,
+    changes: Vec<RowChange>,
+) -> (Result<Option<String>, PortError>, Vec<String>, usize) {
+    let (bus, jobs) = (Arc::new(bus), Arc::new(InMemoryJobStore::default()));
+    let splits = Arc::new(InMemoryQueue::default());
+    let (spec, before) = (fixtures::spec(), job(1).parse().unwrap());
+    let waiting = Job { awaits: Some(Awaits::Job(before)), ..fixtures::job() };
+    let ceilings = Ceilings { owner: 1, job_type: 1, system: 1 };
+    jobs.create(&NewJob { job: waiting, spec, ceilings, idempotency: None, dedupe: None }).await.unwrap();
+    let waker = Waker { jobs, splits: splits.clone() };
+    let answer = handle(&Announcer { events: bus.clone(), waker }, changes).await;
+    let taken = bus.taken.lock().unwrap().clone();
+    (answer, taken, splits.take().len())
 }
 
 fn running(numbers: impl IntoIterator<Item = u8>) -> Vec<String> {
@@ -92,6 +111,14 @@ async fn changes_are_published_in_their_order() {
     let (answer, taken) = handled(Bus::default(), changes).await;
     assert_eq!(answer.unwrap(), None);
     assert_eq!(taken, [running([1, 2]), vec![format!("{}/1/failed", job(1))]].concat());
+}
+
+#[tokio::test]
+async fn jobs_that_wait_for_a_job_are_told_of_its_end_alone_also_if_no_event_is_published() {
+    let told = async |change| handled_with_waiting(Bus { away: vec![1], ..Bus::default() }, vec![change]).await.2;
+    assert_eq!(told(change(1, image(1, "waiting"), image(1, "running"))).await, 0);
+    assert_eq!(told(change(1, image(1, "running"), image(1, "failed"))).await, 1);
+    assert_eq!(told(change(2, image(2, "running"), image(2, "failed"))).await, 0);
 }
 
 #[tokio::test]

@@ -2,6 +2,7 @@
 
 use rowmill_aws::host::serve;
 use rowmill_core::ports::BoxError;
+use rowmill_core::progress::waits::Waker;
 
 use crate::announce::Announcer;
 use crate::declaration::FUNCTION;
@@ -10,6 +11,6 @@ use crate::handler;
 pub async fn start() -> Result<(), BoxError> {
     let runtime = rowmill_aws::start(&FUNCTION).await?;
     let ports = &runtime.ports;
-    let announcer = Announcer { events: ports.events.get()? };
+    let announcer = Announcer { events: ports.events.get()?, waker: Waker::of(ports)? };
     serve::stream(&runtime, announcer, handler::handle).await
 }

@@ -1,7 +1,10 @@
 //! The function as data.
 
 use rowmill_settings::declaration::{Advice, Errors, Figure, Function, Trigger, Use};
-use rowmill_settings::{ADMISSION_TABLE, BUCKET, FETCHES_QUEUE, FetchSettings, SettingsGroup, UPLOADS_TABLE};
+use rowmill_settings::{
+    ADMISSION_TABLE, BUCKET, FETCHES_QUEUE, FetchSettings, JOBS_HIGH_QUEUE, JOBS_QUEUE, JOBS_TABLE, SettingsGroup,
+    UPLOADS_TABLE,
+};
 use upload::limits::UploadLimits;
 
 use crate::fetch::TIME_LIMIT;
@@ -33,6 +36,8 @@ pub static FUNCTION: Function = Function {
             "FetchesQueue",
             "fetching a file that takes several invocations",
         )]),
+        Use::of("Jobs", &["dynamodb:GetItem", "dynamodb:Query"], &[JOBS_TABLE]).why("The jobs that wait for the file."),
+        Use::send(&[JOBS_QUEUE, JOBS_HIGH_QUEUE]).why("Starts the jobs that wait for the file."),
         Use::of("Postpone", &["sqs:ChangeMessageVisibility"], &[FETCHES_QUEUE])
             .why("A file comes back after a crash, or when its server is likely to answer."),
     ],

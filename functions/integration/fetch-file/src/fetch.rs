@@ -22,6 +22,7 @@ use rowmill_core::model::messages::FetchMessage;
 use rowmill_core::model::outstanding::OUTSTANDING_FOR;
 use rowmill_core::model::upload::{FetchBegun, FetchFailure, Multipart, Upload, UploadState};
 use rowmill_core::ports::{PortError, Queue, RemoteError, RemoteFile, RemoteFiles};
+use rowmill_core::progress::waits::Waker;
 use upload::announced::is_media_type;
 use upload::fetched::UNKNOWN_TYPE;
 use upload::upload::{UploadError, Uploads};
@@ -102,6 +103,8 @@ pub struct Fetcher {
     /// For the rest of a long file.
     pub fetches: Arc<dyn Queue<FetchMessage>>,
     pub remote: Arc<dyn RemoteFiles>,
+    /// Starts the jobs that wait for a file.
+    pub waker: Waker,
 }
 
 impl Fetcher {

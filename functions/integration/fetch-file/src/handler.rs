@@ -72,6 +72,9 @@ async fn take(fetches: &Fetches, delivery: &Delivery<FetchMessage>, until: Times
         Ok(fetched) => {
             let has_ended = fetched == Fetched::Ended;
             tracing::info!(upload.id = %message.file_guid, has_ended, "fetched");
+            if has_ended {
+                wake(fetches, message).await;
+            }
             return Ok(());
         }
         Err(error) => error,
@@ -87,8 +90,17 @@ async fn take(fetches: &Fetches, delivery: &Delivery<FetchMessage>, until: Times
         FetchError::Busy { retry_after, .. } => return Err(retry_after.unwrap_or(delay).clamp(DELAY, DELAY_MAX)),
         FetchError::Port(_) => return Err(delay),
     };
-    fetches.fetcher.give_up(message, &failure).await.map_err(|error| {
+    if let Err(error) = fetches.fetcher.give_up(message, &failure).await {
         tracing::warn!(upload.id = %message.file_guid, error = &error as &dyn Error, "not given up yet");
-        delay
-    })
+        return Err(delay);
+    }
+    wake(fetches, message).await;
+    Ok(())
+}
+
+/// Starts the jobs that wait for the file. If that fails, the sweep does.
+async fn wake(fetches: &Fetches, message: &FetchMessage) {
+    if let Err(error) = fetches.fetcher.waker.wake(message.file_guid.0).await {
+        tracing::warn!(upload.id = %message.file_guid, error = &error as &dyn Error, "jobs that wait are not told");
+    }
 }

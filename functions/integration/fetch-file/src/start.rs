@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use rowmill_aws::host::serve;
 use rowmill_core::ports::{BoxError, RemoteFiles};
+use rowmill_core::progress::waits::Waker;
 use rowmill_core::wiring::{Missing, Ports};
 use rowmill_settings::FetchSettings;
 use rowmill_targets::lookup::{Lookup, SystemLookup};
@@ -28,6 +29,7 @@ pub async fn start() -> Result<(), BoxError> {
 
 impl Fetcher {
     pub fn new(ports: &Ports, limits: UploadLimits, remote: Arc<dyn RemoteFiles>) -> Result<Self, Missing> {
-        Ok(Self { files: Uploads::new(ports, limits)?, fetches: ports.fetches.get()?, remote })
+        let (files, waker) = (Uploads::new(ports, limits)?, Waker::of(ports)?);
+        Ok(Self { files, fetches: ports.fetches.get()?, remote, waker })
     }
 }

@@ -17,6 +17,8 @@ pub enum Plan {
     Resend,
     /// The split has ended: announces it. It needs no lease.
     Announce,
+    /// Looks for what the job waits for. It needs no lease.
+    Await,
     /// Ends the split of a stopped job, under the lease.
     Finish,
     /// Splits, under the lease.
@@ -47,6 +49,7 @@ pub fn plan(job: &Job, message: &SplitMessage, now: Timestamp, grace: Duration) 
     match (job.split.done, job.is_stopped()) {
         (true, _) => Plan::Announce,
         (false, true) => Plan::Finish,
+        (false, false) if job.awaits.is_some() => Plan::Await,
         (false, false) => Plan::Split,
     }
 }
@@ -60,6 +63,8 @@ pub enum SplitEnd {
     Continued,
     /// The job is paused. Nothing was dispatched, or no more will be.
     Paused,
+    /// What the job waits for is not there, or never will be.
+    Awaiting,
     /// Nobody has taken the job up, and its deadline has passed.
     Overdue,
     /// Nothing to do: the job is gone or past this attempt, or another run is at it.
@@ -89,7 +94,7 @@ pub enum Conclusion {
 mod tests {
     use rowmill_core::fixtures;
     use rowmill_core::model::ids::RunId;
-    use rowmill_core::model::job::{Lease, Resent, StopCode};
+    use rowmill_core::model::job::{Awaits, Lease, Resent, StopCode};
     use rowmill_core::text::Position;
 
     use super::*;
@@ -121,6 +126,7 @@ mod tests {
         let begun = Resent { pauses: resumed.pauses, from: None, next: Some(0) };
         let sending = resumed.note_resent(begun, at(160)).unwrap();
         let sent = sending.note_resent(Resent { from: Some(0), next: None, ..begun }, at(161)).unwrap();
+        let awaiting = Job { awaits: Some(Awaits::File), ..waiting.clone() };
         let untaken = waiting.pause(at(10)).unwrap().resume(at(20)).unwrap();
         let ended = running.finish_split(RUN, true, at(2)).unwrap();
         let cases = [
@@ -139,6 +145,10 @@ mod tests {
             (&sent.pause(at(200)).unwrap(), 210, Plan::Leave(SplitEnd::Paused)),
             (&sent.pause(at(200)).unwrap().resume(at(201)).unwrap(), 210, Plan::Wait(Duration::from_secs(140))),
             (&untaken, 20, Plan::Resend),
+            (&awaiting, 20, Plan::Await),
+            (&awaiting, 9_000, Plan::Leave(SplitEnd::Overdue)),
+            (&awaiting.pause(at(10)).unwrap(), 20, Plan::Leave(SplitEnd::Paused)),
+            (&stopped(&awaiting), 40, Plan::Finish),
             (&ended, 20, Plan::Announce),
             (&ended.pause(at(10)).unwrap().resume(at(11)).unwrap(), 20, Plan::Wait(Duration::from_secs(140))),
             (&stopped(&running), 20, Plan::Finish),

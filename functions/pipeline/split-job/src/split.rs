@@ -7,6 +7,8 @@
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
+use create_job::awaits::Look;
+use create_job::create::Creator;
 use jiff::Timestamp;
 use rowmill_core::items::chunk_index;
 use rowmill_core::items::stored_job::StoredJob;
@@ -18,7 +20,7 @@ use rowmill_core::model::records::dataset_of;
 use rowmill_core::model::spec::{Source, Spec};
 use rowmill_core::model::tally::CHUNKS_PER_TALLY;
 use rowmill_core::model::warnings::{self, Warning};
-use rowmill_core::ports::{Clock, Entropy, JobStore, Objects, PortError, Queue, RecordStore};
+use rowmill_core::ports::{Clock, Completion, Entropy, JobStore, Objects, PortError, Queue, RecordStore, WriteLost};
 use rowmill_core::progress::JobSteps;
 use rowmill_core::progress::commit::resend::ChunkResender;
 use rowmill_core::progress::update::{take_lease, update_job};
@@ -45,6 +47,8 @@ pub struct Splitter {
     pub chunks: Arc<dyn Queue<ChunkMessage>>,
     /// The jobs queue, which starts the next invocation of a split that is handed over.
     pub splits: Arc<dyn Queue<SplitMessage>>,
+    /// Looks for what jobs wait for.
+    pub creator: Creator,
     /// Sends the chunks of a resumed job again.
     pub resender: ChunkResender,
     /// The shared steps: the concurrency window, closing a tally, ending the split.
@@ -70,6 +74,10 @@ impl Splitter {
             }
             Plan::Resend => self.resend(&job, deadline - self.limits.margin).await,
             Plan::Announce => self.announce(&job).await,
+            Plan::Await => match self.found(&job).await? {
+                Some(job) => self.split_under_lease(&job, message, deadline).await,
+                None => Ok(SplitEnd::Awaiting),
+            },
             Plan::Finish | Plan::Split => self.split_under_lease(&job, message, deadline).await,
         }
     }
@@ -81,6 +89,34 @@ impl Splitter {
     pub(crate) async fn announce(&self, job: &Job) -> Result<SplitEnd, PortError> {
         self.steps.split_end.announce(job).await?;
         Ok(SplitEnd::Finished)
+    }
+
+    /// The job, once all that it waits for is there. If it never will be, the job ends. Two runs may find it at once: the
+    /// first spec counts, and the one that writes the row goes on.
+    async fn found(&self, job: &Job) -> Result<Option<Job>, PortError> {
+        let (look, now) = (self.creator.look(job).await?, self.clock.now());
+        match look {
+            Look::NotYet(awaits) => {
+                update_job(&*self.jobs, job, |job| job.wait_for(awaits, now)).await?;
+                Ok(None)
+            }
+            Look::Never(stop) => {
+                let end = Completion::of_untaken(job, &stop, self.creator.limits.jobs.retention);
+                match end {
+                    Some(end) => match self.jobs.complete(&end).await {
+                        // Its owner has paused or cancelled it meanwhile: the sweep looks at it.
+                        Ok(()) | Err(WriteLost::Condition(_)) => Ok(None),
+                        Err(WriteLost::Port(error)) => Err(error),
+                    },
+                    None => Ok(None),
+                }
+            }
+            Look::Found(spec, warnings) => {
+                let found = update_job(&*self.jobs, job, |job| job.found(&spec, &warnings, now)).await?;
+                // Without shared slots it waits for them now.
+                Ok(found.done().ok().filter(|job| !job.is_paused()))
+            }
+        }
     }
 
     async fn split_under_lease(
@@ -100,7 +136,7 @@ impl Splitter {
             Plan::Split => self.dispatch_all(&mut job, run, deadline).await.unwrap_or_else(Conclusion::Failed),
             Plan::Finish => Conclusion::End { at_end: false },
             // Others have written the row since it was read.
-            Plan::Leave(_) | Plan::Wait(_) | Plan::Resend | Plan::Announce => Conclusion::GiveBack,
+            Plan::Leave(_) | Plan::Wait(_) | Plan::Resend | Plan::Announce | Plan::Await => Conclusion::GiveBack,
         };
         self.conclude(&job, run, conclusion).await
     }
@@ -216,6 +252,9 @@ impl Splitter {
                 let source = (file, packing);
                 let limits = (self.limits.packed.into(), self.limits.reads_in_flight);
                 Cut::Packed(Box::new(PackedCut::new(objects, clock, spec, source, start, limits)))
+            }
+            (None, Source::Awaited(_)) => {
+                return Err(PortError::invalid("splitting a job", "its file is not there yet"));
             }
             (None, Source::Dataset { dataset }) => {
                 let at = self.records_before(job, point).await?;

@@ -33,6 +33,9 @@ const QUEUED_LOOKS: u32 = 2;
 /// Time after which a job that waits for slots is tried again. It doubles with each try.
 const SLOT_WAIT: Duration = Duration::from_secs(45);
 
+/// Time after which `split-job` looks again for what a job waits for. It doubles with each look.
+const AWAITING_LOOK: Duration = Duration::from_secs(60);
+
 /// Maximum number of tasks of a job that one look reads.
 const TASKS_OF_LOOK_MAX: usize = 500;
 
@@ -166,6 +169,9 @@ impl Sweeper {
         if job.resend_from.is_some() {
             return self.look_at_resumed(&job, swept).await;
         }
+        if job.awaits.is_some() {
+            return self.look_at_awaiting(&job, swept).await;
+        }
         let called = self.look_at_called(&job, swept).await?;
         let by_then = |at: Timestamp| called.map_or(at, |again| at.min(again));
         let sign_of_life = counters.last_moved().map_or(job.moved_at, |at| at.max(job.moved_at));
@@ -248,6 +254,14 @@ impl Sweeper {
             Ok(job) if !job.is_paused() => self.send_resumed(&job, swept).await,
             _ => Ok(self.doubled(SLOT_WAIT, self.limits.recovery.stale, job, now)),
         }
+    }
+
+    /// A job that waits is told of the end of what it waits for. If that message was lost, this one takes its place; until
+    /// then it has no effect.
+    async fn look_at_awaiting(&self, job: &Job, swept: &mut Swept) -> Result<(Timestamp, u32), PortError> {
+        self.splits.send(&[SplitMessage::of(job)]).await?;
+        swept.messages += 1;
+        Ok(self.doubled(AWAITING_LOOK, self.limits.recovery.stale, job, self.clock.now()))
     }
 
     /// If this fails, the job is due again when the claim is over, and its resume is then taken for a lost one.

@@ -3,8 +3,9 @@
 use std::fmt;
 use std::marker::PhantomData;
 
-use rowmill_core::model::ids::FileGuid;
+use rowmill_core::model::ids::{FileGuid, JobGuid};
 use rowmill_core::model::job::Priority;
+use rowmill_core::model::results::ResultKind;
 use rowmill_core::model::spec;
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{Error as _, MapAccess, Visitor};
@@ -42,6 +43,12 @@ pub struct CreateJobRequest {
     /// The upload to read. A job type that reads a file needs it, or `items`. Any other job type refuses it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file_guid: Option<FileGuid>,
+    /// A result file of a job, in place of `fileGuid`. If that job has not ended, this one waits until it has ended well.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source: Option<JobSource>,
+    /// A job of the caller. This one waits until it has ended well: it has completed, and not every item has failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub after: Option<JobGuid>,
     /// The items themselves, in place of a file: 1 to 1,000 JSON objects, at most 1 MiB together.
     #[serde(default, deserialize_with = "items", skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Vec<Map<String, Value>>>, min_items = 1, max_items = 1000)]
@@ -79,6 +86,16 @@ pub struct CreateJobRequest {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Map<String, Value>>)]
     pub metadata: Option<Map<String, Value>>,
+}
+
+/// A file that is no upload.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct JobSource {
+    /// A job of the caller.
+    pub job_guid: JobGuid,
+    /// The file of its results.
+    pub file: ResultKind,
 }
 
 /// The body of `PATCH /api/jobs/{jobGuid}`: limits that an active job gets. Those left out stay as they are. At least

@@ -9,7 +9,7 @@ use crate::model::breaker::BreakerPause;
 use crate::model::cost::Usage;
 use crate::model::ids::{FileGuid, JobGuid, Owner, RunId};
 use crate::model::job::states::{JobOutcome, Phase, Status};
-use crate::model::job::{End, Job, Lease, Priority, Redrive, SharedSlots, SplitState, Stop, StopCode};
+use crate::model::job::{Awaits, End, Job, Lease, Priority, Redrive, SharedSlots, SplitState, Stop, StopCode};
 use crate::model::messages::ChunkMessage;
 use crate::model::results::Results;
 use crate::model::spec::{Source, SourceFile, Spec, Tolerance};
@@ -97,6 +97,7 @@ pub fn full_job() -> Job {
         tallies_ahead: Some(2),
         metadata: json!({"tag": ["a", 1.5]}).as_object().cloned(),
         phase: Phase::Paused(Some(BreakerPause::after("unavailable", "it answered 503", at(9)))),
+        awaits: Some(Awaits::Job(JobGuid(Uuid::from_u128(9)))),
         attempt: 2,
         split: SplitState {
             tallies: 3,

@@ -8,8 +8,9 @@ use std::time::Duration;
 use std::{fs, io};
 
 use rowmill_api::estimate::EstimateView;
-use rowmill_api::request::{CreateJobRequest, DedupeBy};
-use rowmill_core::model::ids::FileGuid;
+use rowmill_api::request::{CreateJobRequest, DedupeBy, JobSource};
+use rowmill_core::model::ids::{FileGuid, JobGuid};
+use rowmill_core::model::results::ResultKind;
 use serde_json::{Map, Value};
 
 use super::connection::Connection;
@@ -17,7 +18,7 @@ use super::lifecycle::{JobRun, LifecycleArgs, Stage};
 use super::limits::ToleranceArgs;
 use super::params::ParamArgs;
 use super::results::fetch;
-use super::{CommandError, print_result};
+use super::{CommandError, print_result, word_parser};
 use crate::download::Folder;
 use crate::follow::Reporter;
 use crate::terminal::{count, dollars, escape_controls, span, table};
@@ -43,6 +44,15 @@ pub struct RunArgs {
     /// standard input
     #[arg(long, value_name = "FILE", conflicts_with = "file")]
     pub items: Option<PathBuf>,
+    /// Read a result of this job, which may still run: the job then starts when that one has ended well
+    #[arg(long, value_name = "JOB", conflicts_with_all = ["file", "items"])]
+    pub results_of: Option<JobGuid>,
+    /// Which of its results
+    #[arg(long, requires = "results_of", default_value = "output", value_parser = word_parser(ResultKind::ALL))]
+    pub result: ResultKind,
+    /// Start when this job has ended well
+    #[arg(long, value_name = "JOB", conflicts_with = "results_of")]
+    pub after: Option<JobGuid>,
     /// If a job does or did the same with the same file, follow that job and create none
     #[arg(long, requires = "file", conflicts_with = "items")]
     pub dedupe: bool,
@@ -81,7 +91,10 @@ pub async fn execute(args: RunArgs) -> Result<ExitCode, CommandError> {
             _ => Source::File(SourceFile::open(file, fallback_type).await?),
         },
         (None, Some(items)) => Source::Items(read_items(items)?),
-        (None, None) => Source::None,
+        (None, None) => match args.results_of {
+            Some(job_guid) => Source::Result(JobSource { job_guid, file: args.result }),
+            None => Source::None,
+        },
     };
     args.lifecycle.carry_out(async |connection, stage| run(&args, &source, params, connection, stage).await).await
 }
@@ -94,6 +107,8 @@ enum Source {
     Url(String),
     /// A file that is stored already.
     Upload(FileGuid),
+    /// A result of a job.
+    Result(JobSource),
     /// Rows that are sent with the request.
     Items(Vec<Map<String, Value>>),
     None,
@@ -129,7 +144,7 @@ impl Source {
             Self::File(file) if file.name.len() <= NAME_MAX_BYTES => {
                 Some(Map::from_iter([("fileName".to_owned(), Value::from(file.name.clone()))]))
             }
-            Self::File(_) | Self::Url(_) | Self::Upload(_) | Self::Items(_) | Self::None => None,
+            Self::File(_) | Self::Url(_) | Self::Upload(_) | Self::Result(_) | Self::Items(_) | Self::None => None,
         }
     }
 }
@@ -144,6 +159,7 @@ async fn run(
     let mut reporter = Reporter::new(args.json);
     let mut new_job = CreateJobRequest {
         job_type: args.job_type.clone(),
+        after: args.after,
         dedupe: args.dedupe.then_some(DedupeBy::File),
         params,
         deadline_seconds: args.lifecycle.deadline.seconds(),
@@ -168,6 +184,7 @@ async fn run(
             let content_type = args.params.format.map(|format| format.content_type());
             new_job.file_guid = Some(fetch_file(&connection.api, url, content_type, &reporter).await?.file_guid);
         }
+        Source::Result(result) => new_job.source = Some(*result),
         Source::Items(rows) => new_job.items = Some(rows.clone()),
         Source::None => {}
     }

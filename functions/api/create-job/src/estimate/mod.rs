@@ -39,7 +39,8 @@ impl Creator {
         self.priority(owner, request)?;
         let now = self.clock.now();
         let job_guid = self.entropy.job_guid(now);
-        if job_type.input() == InputKind::File && request.file_guid.is_none() && request.items.is_none() {
+        let has_input = request.file_guid.is_some() || request.source.is_some() || request.items.is_some();
+        if job_type.input() == InputKind::File && !has_input {
             let detected = source::file_to_come(request)?;
             self.specified_over(detected, owner, request, job_type, job_guid, now).await?;
             return Ok(None);
@@ -92,7 +93,7 @@ impl Creator {
                 let bytes = u128::from(file.size) * text.len() as u128 / u128::from(length.max(1));
                 u64::try_from(bytes).unwrap_or(u64::MAX)
             }
-            Source::Packed { .. } | Source::Dataset { .. } => return Ok(None),
+            Source::Packed { .. } | Source::Dataset { .. } | Source::Awaited(_) => return Ok(None),
         };
         Ok(size_of(spec, first, text_bytes))
     }

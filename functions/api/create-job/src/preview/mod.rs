@@ -130,7 +130,7 @@ fn check_file_params(request: &CreateJobRequest) -> Result<(), CreateJobError> {
 fn format_of(source: &Source, head: &Head) -> (FileFormat, Option<FilePacking>, Option<String>, Option<String>) {
     let packing = match source {
         Source::Packed { packing, .. } => Some(packing),
-        Source::File(_) | Source::Dataset { .. } => None,
+        Source::File(_) | Source::Dataset { .. } | Source::Awaited(_) => None,
     };
     let (compression, charset) = match packing {
         Some(Packing::Xlsx { .. }) => return (FileFormat::Xlsx, None, None, None),

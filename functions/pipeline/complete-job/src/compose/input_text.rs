@@ -106,7 +106,7 @@ impl InputText<'_> {
         match &self.spec.source {
             Source::File(file) => file_text(objects, file, range),
             Source::Packed { file, packing } => packed_text(objects, file, packing, self.packed, range),
-            Source::Dataset { .. } => stream::empty().boxed(),
+            Source::Dataset { .. } | Source::Awaited(_) => stream::empty().boxed(),
         }
     }
 }

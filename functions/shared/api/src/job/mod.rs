@@ -25,6 +25,10 @@ words! {
         /// Nothing is at work on the job yet: no function has taken it up, or it is split and none of its chunks has
         /// begun.
         Queued = "queued",
+        /// The job waits: its file is still being fetched.
+        Fetching = "fetching",
+        /// The job waits for the end of another job.
+        After = "after",
         /// The file is being split. The first chunks may be done already.
         Splitting = "splitting",
         /// The file is split. Its items are being processed.

@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use rowmill_core::model::cost::Usage;
 use rowmill_core::model::job::states::{JobOutcome, Phase, Status};
-use rowmill_core::model::job::{Job, Stop};
+use rowmill_core::model::job::{Awaits, Job, Stop};
 use rowmill_core::model::warnings::Warning;
 use rowmill_core::ports::{JobStore, PortError};
 use rowmill_core::progress::counters::Counters;
@@ -161,6 +161,10 @@ fn unprocessed(job: &Job) -> Option<Unprocessed> {
 fn stage(job: &Job, counters: Option<&Counters>) -> Stage {
     match &job.phase {
         Phase::Ended(_) => Stage::Ended,
+        Phase::Runnable if let Some(awaits) = job.awaits => match awaits {
+            Awaits::File => Stage::Fetching,
+            Awaits::Job(_) => Stage::After,
+        },
         _ if job.status() == Status::Waiting => Stage::Queued,
         Phase::Stopping(_) => Stage::Stopping,
         _ if counters.is_some_and(|counters| counters.account_for_all(job)) => Stage::Composing,
@@ -174,6 +178,10 @@ fn stage(job: &Job, counters: Option<&Counters>) -> Stage {
 
 fn message(job: &Job, percent: u8) -> String {
     match (&job.phase, job.status()) {
+        (Phase::Runnable, _) if let Some(awaits) = job.awaits => match awaits {
+            Awaits::File => "Waiting for the file, which is being fetched...".to_owned(),
+            Awaits::Job(_) => "Waiting for another job...".to_owned(),
+        },
         (_, Status::Waiting) => "Waiting for job to start...".to_owned(),
         (_, Status::Cancelling) => "Job is being cancelled...".to_owned(),
         (Phase::Stopping(_), _) => "Job is being stopped...".to_owned(),

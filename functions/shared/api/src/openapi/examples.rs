@@ -294,6 +294,8 @@ fn create_job_request() -> CreateJobRequest {
     CreateJobRequest {
         job_type: "import".to_owned(),
         file_guid: Some(FILE_GUID),
+        source: None,
+        after: None,
         items: None,
         dedupe: Some(DedupeBy::File),
         params: json!({ "dataset": "people", "key": "id" }).as_object().cloned().unwrap_or_default(),

@@ -186,7 +186,7 @@ pub fn charset_hint(source: &Source) -> CharsetHint {
         Source::Packed { packing: Packing::Text { charset: Some(charset), .. }, .. } => {
             CharsetHint::Declared(charset.name())
         }
-        Source::Packed { .. } | Source::Dataset { .. } => CharsetHint::None,
+        Source::Packed { .. } | Source::Dataset { .. } | Source::Awaited(_) => CharsetHint::None,
     }
 }
 

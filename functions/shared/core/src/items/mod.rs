@@ -5,6 +5,7 @@ pub mod chunk_index;
 pub mod failed;
 pub mod give_up;
 pub mod input;
+pub mod manifest;
 pub mod of_task;
 pub mod outputs;
 pub mod progress;

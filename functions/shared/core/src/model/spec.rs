@@ -1,4 +1,5 @@
-//! The spec of a job: it is written when the job is created and never changes, so a process reads it once.
+//! The spec of a job: it is written when the job is created, or when the file that it waits for is found. It never
+//! changes after that, so a process reads it once.
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -6,6 +7,7 @@ use serde_json::{Map, Value};
 
 use crate::model::ids::{FileGuid, JobGuid, Owner};
 use crate::model::packing::Packing;
+use crate::model::results::ResultKind;
 use crate::model::tally::Counts;
 use crate::text::{ChunkLimits, Head};
 
@@ -69,6 +71,19 @@ pub enum Source {
     Packed { file: SourceFile, packing: Packing },
     /// The records of a dataset as the split reads them. Its chunks are objects of JSON lines.
     Dataset { dataset: String },
+    /// A file that does not exist yet. What is found takes its place before the split, see
+    /// [`Waits::put_found`](crate::ports::Waits::put_found).
+    Awaited(AwaitedFile),
+}
+
+/// A file that did not exist when the job was created.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum AwaitedFile {
+    /// An upload that is fetched.
+    Upload(FileGuid),
+    /// A result file of a job that has not ended.
+    Result { job: JobGuid, kind: ResultKind },
 }
 
 impl Source {
@@ -76,13 +91,25 @@ impl Source {
     pub const fn file(&self) -> Option<&SourceFile> {
         match self {
             Self::File(file) | Self::Packed { file, .. } => Some(file),
-            Self::Dataset { .. } => None,
+            Self::Dataset { .. } | Self::Awaited(_) => None,
         }
+    }
+
+    /// The upload that the job reads, or will read.
+    pub fn upload(&self) -> Option<FileGuid> {
+        match self {
+            Self::Awaited(AwaitedFile::Upload(file_guid)) => Some(*file_guid),
+            _ => self.file()?.file_guid,
+        }
+    }
+
+    pub const fn is_awaited(&self) -> bool {
+        matches!(self, Self::Awaited(_))
     }
 
     /// True if the split stores the text of each chunk as an object.
     pub const fn is_stored(&self) -> bool {
-        !matches!(self, Self::File(_))
+        matches!(self, Self::Packed { .. } | Self::Dataset { .. })
     }
 }
 

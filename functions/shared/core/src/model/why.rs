@@ -24,6 +24,10 @@ words! {
         NoSlot = "no_slot",
         /// The deadline has passed. The next look stops the job.
         DeadlinePassed = "deadline_passed",
+        /// The job waits until its file is fetched.
+        FileFetching = "file_fetching",
+        /// The job waits until another job has ended.
+        AfterJob = "after_job",
         /// No function splits the file yet: the job waits in the jobs queue.
         NotTakenUp = "not_taken_up",
         /// The job was resumed or retuned. Its missing chunks are being sent again.

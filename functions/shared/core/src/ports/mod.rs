@@ -33,10 +33,10 @@ pub use events::Events;
 pub use item::ItemResult;
 pub use item_watch::{ItemObserver, OUTPUT_TOO_LARGE, begin_item, observed};
 pub use job_store::{
-    ActiveJobs, Admission, Admissions, Attempts, Ceilings, CheckpointMoved, Checkpoints, CommitAnswer, Completion,
-    Completions, CreateError, Created, DeadLetters, Dedupe, Due, ENDS_KEPT, Full, Idempotency, JobFilter, JobPage,
-    JobStore, Jobs, NewAttempt, NewJob, Permits, RedriveError, SlotsTaken, StateFilter, Tallies, UpdateAnswer, Updates,
-    WAKE_SHARDS, WakeUps, WriteLost,
+    AWAITING_MAX, ActiveJobs, Admission, Admissions, Attempts, Ceilings, CheckpointMoved, Checkpoints, CommitAnswer,
+    Completion, Completions, CreateError, Created, DeadLetters, Dedupe, Due, ENDS_KEPT, Full, Idempotency, JobFilter,
+    JobPage, JobStore, Jobs, NewAttempt, NewJob, Permits, RedriveError, SlotsTaken, StateFilter, Tallies, UpdateAnswer,
+    Updates, WAKE_SHARDS, Waits, WakeUps, WriteLost,
 };
 pub use live::{ConnectionSender, Connections, SendError, Subscribed, Subscriptions, Tickets};
 pub use objects::{

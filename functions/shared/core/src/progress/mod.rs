@@ -19,6 +19,7 @@ pub mod permits;
 pub mod task_reasons;
 pub mod tasks;
 pub mod update;
+pub mod waits;
 pub mod why;
 #[cfg(test)]
 mod why_tests;

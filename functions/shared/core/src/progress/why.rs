@@ -8,7 +8,7 @@ use crate::model::breaker::{Breaker, BreakerPause, BreakerState};
 use crate::model::checkpoint::Checkpoint;
 use crate::model::ids::JobGuid;
 use crate::model::job::states::Phase;
-use crate::model::job::{Job, Priority, Stop};
+use crate::model::job::{Awaits, Job, Priority, Stop};
 use crate::model::tally::{ChunkAddress, Tally};
 use crate::model::why::{Reason, ReasonCode};
 use crate::ports::{ActiveJobs, SlotsTaken};
@@ -80,6 +80,7 @@ pub fn reasons(seen: &Seen<'_>) -> Vec<Reason> {
 fn of_runnable(seen: &Seen<'_>) -> Vec<Reason> {
     let possible = [
         overdue(seen),
+        awaiting(seen),
         not_taken_up(seen),
         resuming(seen),
         chunks_queued(seen),
@@ -103,7 +104,7 @@ fn of_runnable(seen: &Seen<'_>) -> Vec<Reason> {
 /// True if no run has begun to split the attempt.
 fn is_untaken(job: &Job) -> bool {
     let has_begun = job.lease.is_some() || job.split.done || job.split.tallies > 0;
-    matches!(job.phase, Phase::Runnable) && (job.started_at.is_none() || !has_begun)
+    matches!(job.phase, Phase::Runnable) && job.awaits.is_none() && (job.started_at.is_none() || !has_begun)
 }
 
 /// True if chunks were sent and none has begun.
@@ -162,6 +163,20 @@ fn overdue(seen: &Seen<'_>) -> Option<Reason> {
     };
     let reason = Reason::new(ReasonCode::DeadlinePassed, message).since(job.stops_at()).next_look_at(job.wake_at);
     (seen.now >= job.stops_at()).then_some(reason)
+}
+
+fn awaiting(seen: &Seen<'_>) -> Option<Reason> {
+    let job = seen.job;
+    let reason = match job.awaits? {
+        Awaits::File => {
+            Reason::new(ReasonCode::FileFetching, "Its file is being fetched. Then the job starts by itself.")
+        }
+        Awaits::Job(before) => {
+            let message = "It starts by itself when another job has ended well.";
+            Reason { jobs: vec![before], ..Reason::new(ReasonCode::AfterJob, message) }
+        }
+    };
+    Some(reason.since(job.created_at).next_look_at(job.wake_at))
 }
 
 fn not_taken_up(seen: &Seen<'_>) -> Option<Reason> {
@@ -283,7 +298,8 @@ fn silent(seen: &Seen<'_>) -> Option<Reason> {
                    look Rowmill sends again what is missing.";
     let reason = Reason::new(ReasonCode::Silent, message).since(since).next_look_at(job.wake_at);
     // Whoever has a task beats.
-    (since + SILENCE <= seen.now && seen.tasks.is_none()).then(|| reason.number("recoveries", job.recoveries))
+    let is_silent = since + SILENCE <= seen.now && job.awaits.is_none();
+    (is_silent && seen.tasks.is_none()).then(|| reason.number("recoveries", job.recoveries))
 }
 
 fn splitting(seen: &Seen<'_>) -> Option<Reason> {

@@ -10,7 +10,7 @@ use crate::model::breaker::{Breaker, BreakerPause, BreakerState, Probe};
 use crate::model::checkpoint::{Checkpoint, InFlight};
 use crate::model::ids::{JobGuid, RunId};
 use crate::model::job::states::{Phase, Status};
-use crate::model::job::{Job, Lease, Priority, Redrive, SharedSlots, SplitState, Stop, StopCode};
+use crate::model::job::{Awaits, Job, Lease, Priority, Redrive, SharedSlots, SplitState, Stop, StopCode};
 use crate::model::tally::{ChunkAddress, Counts, Mark, MarkKind, Tally, Totals};
 use crate::model::task::{Holder, Task};
 use crate::model::why::{Reason, ReasonCode};
@@ -99,6 +99,8 @@ fn the_phase_and_the_split_of_a_job_tell_why_it_is_not_done() {
         ),
         ("it waits for slots", Job { slots: SharedSlots::Awaited, ..paused(Phase::Paused(None)) }, &[NoSlot]),
         ("nobody has taken it up", untaken(), &[NotTakenUp]),
+        ("its file is fetched", Job { awaits: Some(Awaits::File), ..untaken() }, &[FileFetching]),
+        ("it follows a job", Job { awaits: Some(Awaits::Job(JobGuid(uuid::Uuid::nil()))), ..untaken() }, &[AfterJob]),
         ("nobody has taken its redrive up", redrive, &[NotTakenUp]),
         ("its deadline has passed", Job { deadline_at: at(999), ..untaken() }, &[DeadlinePassed, NotTakenUp]),
         ("it was silent", Job { moved_at: at(900), ..untaken() }, &[NotTakenUp, Silent]),

@@ -11,6 +11,7 @@ mod jobs;
 mod permits;
 mod tallies;
 mod updates;
+mod waits;
 mod wake_ups;
 
 use super::run_checks;
@@ -144,6 +145,11 @@ pub async fn job_store<S: JobStore>(make: impl AsyncFn() -> S) {
         dead_letters::dead_letters_read_back_oldest_first,
         dead_letters::a_dead_letter_that_is_recorded_again_does_not_change,
         dead_letters::no_more_dead_letters_are_listed_than_asked_for,
+    );
+    run_checks!(
+        make,
+        waits::a_waiting_job_is_listed_under_all_that_it_waits_for,
+        waits::the_first_spec_that_is_found_counts,
     );
     run_checks!(
         make,

@@ -35,6 +35,9 @@ impl Admissions for InMemoryJobStore {
             tables.deduped.insert(place(&wanted.key), (new.job.job_guid, wanted.clone()));
         }
         tables.specs.insert(new.job.job_guid, new.spec.clone());
+        tables
+            .awaiting
+            .extend(new.job.awaited(&new.spec.source).into_iter().map(|awaited| (awaited, new.job.job_guid)));
         tables.jobs.insert(new.job.job_guid, new.job.clone());
         Ok(Created::New)
     }

@@ -10,11 +10,14 @@ mod permits;
 mod slots;
 mod tallies;
 mod updates;
+mod waits;
 mod wake_ups;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::RangeBounds;
 use std::sync::Mutex;
+
+use uuid::Uuid;
 
 use super::lock;
 use crate::model::checkpoint::Checkpoint;
@@ -38,6 +41,7 @@ pub struct InMemoryJobStore(Mutex<Tables>);
 struct Tables {
     jobs: BTreeMap<JobGuid, Job>,
     specs: HashMap<JobGuid, Spec>,
+    awaiting: BTreeSet<(Uuid, JobGuid)>,
     tallies: BTreeMap<(JobGuid, u32, u32), Tally>,
     /// Tallies whose rows cannot be decoded; [`TOTALS`] stands for the totals.
     spoiled: BTreeSet<(JobGuid, u32, u32)>,

@@ -27,7 +27,8 @@ impl Job {
         let is_free = self.lease.is_none_or(|held| held.until <= now || held.holder == lease.holder);
         let may_be_leased = match &self.phase {
             // Every continuation and recovery takes it again; of a stopped job the split or the attempt ends.
-            Phase::Runnable | Phase::Stopping(_) => true,
+            Phase::Stopping(_) => true,
+            Phase::Runnable => self.awaits.is_none(),
             // To be completed, but not to be split.
             Phase::Paused(_) => self.split.done,
             Phase::Ended(_) => false,

@@ -3,6 +3,7 @@
 //! A *transition* is a pure function from a job to the next one, or to nothing if it does not start from that job. What
 //! a transition answers is written by [`Updates::update`](crate::ports::Updates), if nobody else has written the row.
 
+mod awaits;
 mod claim;
 mod end;
 mod ending;
@@ -30,6 +31,7 @@ use crate::model::records::DATASET_WEIGHT;
 use crate::model::spec::{Source, Spec, Tolerance};
 use crate::model::warnings::{self, Warning};
 use crate::text::Position;
+pub use awaits::Awaits;
 pub use end::outcome;
 pub use ending::{End, Stop};
 pub use lease::{LEASE_MARGIN, Lease};
@@ -84,6 +86,8 @@ pub struct Job {
     pub metadata: Option<Map<String, Value>>,
 
     pub phase: Phase,
+    /// What its first attempt waits for. It is not split before.
+    pub awaits: Option<Awaits>,
     /// The current or last attempt, counted from 1.
     pub attempt: u32,
     pub split: SplitState,
@@ -127,20 +131,25 @@ pub struct Job {
     pub revision: u64,
 }
 
+/// The measure of 100 percent of a job of this spec.
+const fn data_bytes(spec: &Spec) -> u64 {
+    match &spec.source {
+        Source::File(file) => file.size.saturating_sub(spec.head.data_start),
+        Source::Packed { file, .. } => file.size,
+        Source::Dataset { .. } => DATASET_WEIGHT,
+        Source::Awaited(_) => 0,
+    }
+}
+
 impl Job {
     /// A new job of this spec, which no function has worked on.
     pub fn waiting(spec: &Spec, deadline_at: Timestamp, wake_at: Timestamp) -> Self {
-        let data_start = spec.head.data_start;
-        let data_bytes = match &spec.source {
-            Source::File(file) => file.size.saturating_sub(data_start),
-            Source::Packed { file, .. } => file.size,
-            Source::Dataset { .. } => DATASET_WEIGHT,
-        };
+        let (data_start, data_bytes) = (spec.head.data_start, data_bytes(spec));
         Self {
             job_guid: spec.job_guid,
             owner: spec.owner.clone(),
             job_type: spec.job_type.clone(),
-            file_guid: spec.source.file().and_then(|file| file.file_guid),
+            file_guid: spec.source.upload(),
             is_stored: spec.source.is_stored(),
             data_start,
             data_bytes,
@@ -151,6 +160,7 @@ impl Job {
             tallies_ahead: None,
             metadata: None,
             phase: Phase::Runnable,
+            awaits: None,
             attempt: 1,
             split: SplitState::from(data_start),
             lease: None,

@@ -91,6 +91,10 @@ words! {
         UnterminatedQuote = "unterminated_quote",
         /// The upload is gone, or was replaced after the job was created.
         SourceChanged = "source_changed",
+        /// The file that the job waited for was not fetched, cannot be read, or is not there.
+        SourceFailed = "source_failed",
+        /// The job that it waited for did not end well.
+        PrecedingFailed = "preceding_failed",
         /// Processing an item took longer than the item timeout.
         ItemTimeout = "item_timeout",
         /// The file needs more tallies than a job can have.

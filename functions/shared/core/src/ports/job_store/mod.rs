@@ -12,6 +12,7 @@
 //! | [`Completions`] | `complete` |
 //! | [`DeadLetters`] | `record_dead_letter`, `dead_letters` |
 //! | [`WakeUps`] | `due`, `put_off` |
+//! | [`Waits`] | `awaiting`, `put_found` |
 //!
 //! Each trait stands in one file with the types that it asks for and answers with. The adapters and the contract suite
 //! have one file of the same name for each.
@@ -25,6 +26,7 @@ mod jobs;
 mod permits;
 mod tallies;
 mod updates;
+mod waits;
 mod wake_ups;
 mod write_lost;
 
@@ -40,6 +42,7 @@ pub use jobs::{JobFilter, JobPage, Jobs, StateFilter};
 pub use permits::Permits;
 pub use tallies::{CommitAnswer, Tallies};
 pub use updates::{UpdateAnswer, Updates};
+pub use waits::{AWAITING_MAX, Waits};
 pub use wake_ups::{Due, WAKE_SHARDS, WakeUps};
 pub use write_lost::WriteLost;
 
@@ -61,12 +64,22 @@ use crate::ports::PortError;
 ///
 /// A type that implements all parts is a job store; this trait needs no implementation.
 pub trait JobStore:
-    Admissions + Jobs + Updates + Tallies + Checkpoints + Permits + Attempts + Completions + DeadLetters + WakeUps
+    Admissions + Jobs + Updates + Tallies + Checkpoints + Permits + Attempts + Completions + DeadLetters + WakeUps + Waits
 {
 }
 
 impl<S> JobStore for S where
-    S: Admissions + Jobs + Updates + Tallies + Checkpoints + Permits + Attempts + Completions + DeadLetters + WakeUps
+    S: Admissions
+        + Jobs
+        + Updates
+        + Tallies
+        + Checkpoints
+        + Permits
+        + Attempts
+        + Completions
+        + DeadLetters
+        + WakeUps
+        + Waits
 {
 }
 

@@ -11,6 +11,7 @@ use super::DynamoDbJobStore;
 use super::job_row::{add_trace, job_item};
 use super::slots::{Shards, TRIES};
 use super::spec_row::put_spec;
+use super::waits::put_awaiting;
 use crate::adapters::dynamodb::attributes::{expiry_seconds, from_item, number, text, to_item};
 use crate::adapters::dynamodb::errors::port_error;
 use crate::adapters::dynamodb::transact::{Transacted, condition_failed, transact};
@@ -57,8 +58,9 @@ fn dedupe_scope(owner: &Owner, key: &str) -> String {
 impl Admissions for DynamoDbJobStore {
     async fn create(&self, new: &NewJob) -> Result<Created, CreateError> {
         let (owner, mut shards) = (&new.job.owner, Shards::first(new.job.job_guid, new.ceilings));
-        // Job, spec, three counters and the keys; then the message to the splitter.
-        let rows = 5 + u64::from(new.idempotency.is_some()) + u64::from(new.dedupe.is_some());
+        // Job, spec, three counters, the keys, and what it waits for; then the message to the splitter.
+        let keys = u64::from(new.idempotency.is_some()) + u64::from(new.dedupe.is_some());
+        let rows = 5 + keys + new.job.awaited(&new.spec.source).len() as u64;
         let ahead = Usage::of_transaction(rows).with_sends(1);
         let usage = self.share(ahead);
         let mut backoff = Backoff::while_a_client_waits();
@@ -75,6 +77,8 @@ impl Admissions for DynamoDbJobStore {
                 let row = KeyRow::new(scope, new.job.job_guid, String::new(), wanted.expires_at);
                 items.push(self.put_key(&row, new.job.created_at, wanted.replaces)?);
             }
+            // The last ones: no condition of theirs can fail.
+            items.extend(put_awaiting(DOING, &self.jobs_table, new)?);
             let request = self.client.transact_write_items().set_transact_items(Some(items));
             // The token makes a request that is repeated after a lost reply the same transaction to DynamoDB.
             let request = request.client_request_token(shards.token(new.job.job_guid));

@@ -3,7 +3,7 @@ use rowmill_core::model::breaker::BreakerPause;
 use rowmill_core::model::cost::Usage;
 use rowmill_core::model::ids::{FileGuid, JobGuid, Owner, RunId};
 use rowmill_core::model::job::states::{JobOutcome, Phase, Status};
-use rowmill_core::model::job::{End, Job, Lease, Priority, Redrive, SharedSlots, SplitState, Stop};
+use rowmill_core::model::job::{Awaits, End, Job, Lease, Priority, Redrive, SharedSlots, SplitState, Stop};
 use rowmill_core::model::results::Results;
 use rowmill_core::model::spec::Tolerance;
 use rowmill_core::model::tally::Counts;
@@ -54,6 +54,8 @@ struct JobRow {
     /// Stored as a [`PhaseRow`].
     #[serde(skip)]
     phase: Phase,
+    #[serde(default, skip_serializing_if = "Option::is_none", with = "attribute::json")]
+    awaits: Option<Awaits>,
     attempt: u32,
     #[serde(flatten, with = "attribute::split")]
     split: SplitState,
@@ -256,6 +258,7 @@ mod tests {
         }
         let bare = Job {
             phase: Phase::Runnable,
+            awaits: None,
             file_guid: None,
             is_stored: false,
             warnings: Vec::new(),

@@ -15,6 +15,7 @@ mod tallies;
 mod tally_row;
 mod updates;
 mod usage_row;
+mod waits;
 mod wake_ups;
 
 use aws_sdk_dynamodb::Client;

@@ -1,0 +1,114 @@
+//! What a job waits for: found out when it is created, and looked at again by `split-job` until it is there.
+
+use jiff::Timestamp;
+use rowmill_api::request::JobSource;
+use rowmill_core::model::ids::Owner;
+use rowmill_core::model::job::{Awaits, Job, Stop, StopCode};
+use rowmill_core::model::spec::{AwaitedFile, Source, Spec};
+use rowmill_core::model::warnings::Warning;
+use rowmill_core::ports::{PortError, found};
+
+use crate::create::{Creator, Specified};
+use crate::error::CreateJobError;
+use crate::request::{CreateJobRequest, InvalidField};
+
+/// Result of a look at what a job waits for.
+#[derive(Debug)]
+pub enum Look {
+    /// This is not there yet.
+    NotYet(Awaits),
+    /// It will never be there.
+    Never(Stop),
+    /// All is there: the spec of the job, and warnings about its file.
+    Found(Box<Spec>, Vec<Warning>),
+}
+
+impl Creator {
+    /// What a new job over this source waits for.
+    ///
+    /// # Errors
+    /// The job that it is to follow is unknown, or has not ended well; or the request asks for one job per file.
+    pub(crate) async fn awaits(
+        &self,
+        owner: &Owner,
+        request: &CreateJobRequest,
+        source: &Source,
+        now: Timestamp,
+    ) -> Result<Option<Awaits>, CreateJobError> {
+        let awaits = match (request.after, source) {
+            (Some(after), _) => {
+                let job = found(self.jobs.owned(owner, after, now).await)?;
+                let job = job.ok_or(CreateJobError::UnknownJob { field: "after", job: after })?;
+                if job.has_ended_well() == Some(false) {
+                    let message = format!("names a job that has not ended well: {after} is {}.", job.status().as_str());
+                    return Err(InvalidField::new("after", message).into());
+                }
+                Some(Awaits::Job(after))
+            }
+            (None, Source::Awaited(AwaitedFile::Result { job, .. })) => Some(Awaits::Job(*job)),
+            (None, Source::Awaited(AwaitedFile::Upload(_))) => Some(Awaits::File),
+            (None, _) => None,
+        };
+        match (awaits, request.dedupe) {
+            (Some(_), Some(_)) => {
+                let message = "cannot be used for a job that waits: its file is compared when it is created.";
+                Err(InvalidField::new("dedupe", message).into())
+            }
+            _ => Ok(awaits),
+        }
+    }
+
+    /// Looks whether all that a job waits for is there, and stores its spec if it is.
+    ///
+    /// # Errors
+    /// A port has failed: look again.
+    pub async fn look(&self, job: &Job) -> Result<Look, PortError> {
+        let now = self.clock.now();
+        let never = |code, message| Ok(Look::Never(Stop::because(code, message, now)));
+        if let Some(Awaits::Job(before)) = job.awaits {
+            match found(self.jobs.owned(&job.owner, before, now).await)?.map(|before| before.has_ended_well()) {
+                Some(Some(true)) => {}
+                Some(None) => return Ok(Look::NotYet(Awaits::Job(before))),
+                Some(Some(false)) | None => {
+                    let message = format!("job {before}, for which it waited, did not end well");
+                    return never(StopCode::PrecedingFailed, message);
+                }
+            }
+        }
+        match self.find(job).await {
+            Ok((spec, warnings)) => Ok(Look::Found(Box::new(spec), warnings)),
+            Err(CreateJobError::UploadFetching(_)) => Ok(Look::NotYet(Awaits::File)),
+            // It was redriven since.
+            Err(CreateJobError::JobActive(before)) => Ok(Look::NotYet(Awaits::Job(before))),
+            Err(CreateJobError::Port(error)) => Err(error),
+            Err(error) => never(StopCode::SourceFailed, error.to_string()),
+        }
+    }
+
+    /// The spec of a job, with its file if that was awaited.
+    async fn find(&self, job: &Job) -> Result<(Spec, Vec<Warning>), CreateJobError> {
+        let spec = self.jobs.spec(job.job_guid).await?;
+        let (file_guid, source) = match spec.source {
+            Source::Awaited(AwaitedFile::Upload(file_guid)) => (Some(file_guid), None),
+            Source::Awaited(AwaitedFile::Result { job: job_guid, kind: file }) => {
+                (None, Some(JobSource { job_guid, file }))
+            }
+            _ => return Ok((spec, Vec::new())),
+        };
+        let (job_type, params) = (spec.job_type, spec.params);
+        let request = CreateJobRequest {
+            job_type,
+            file_guid,
+            source,
+            params,
+            max_concurrency: spec.max_concurrency,
+            ..CreateJobRequest::default()
+        };
+        let job_type = &**self.job_type(&request)?;
+        let detected = self.detector(self.clock.now()).file(&job.owner, &request).await?;
+        let specified =
+            self.specified_over(detected, &job.owner, &request, job_type, job.job_guid, spec.created_at).await?;
+        let Specified { spec, warnings, .. } = specified;
+        Ok((self.jobs.put_found(&spec).await?, warnings))
+    }
+}
