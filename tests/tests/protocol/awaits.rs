@@ -118,9 +118,9 @@ async fn a_job_fails_if_its_file_is_not_fetched_or_cannot_be_read() {
     ended_as(&world, job, StopCode::SourceFailed, "status 404").await;
 
     let (world, file, job) = waiting().await;
-    fetched(&world, file, "id,id\n1,2\n").await;
+    fetched(&world, file, &b"\x1f\x8bno gzip"[..]).await;
     wake(&world, file.0).await;
-    ended_as(&world, job, StopCode::SourceFailed, "id").await;
+    ended_as(&world, job, StopCode::SourceFailed, "gzip").await;
 
     let (world, file, job) = waiting().await;
     world.upload_rows.remove_unfinished(file).await.unwrap();
@@ -286,7 +286,9 @@ async fn a_job_that_waits_is_processed_once_whatever_call_fails() {
         world.run_through_crashes(world.limits.split.lease()).await;
         for _ in 0..3 {
             world.clock.advance(2 * world.limits.sweep.recovery.stale);
-            world.sweep_and_run().await;
+            world.sweeper.sweep().await.ok();
+            world.faults.revive();
+            world.run_through_crashes(world.limits.split.lease()).await;
         }
         let shown = world.show(job).await;
         assert_eq!((shown.status, shown.items_succeeded), (Status::Completed, 5));

@@ -126,8 +126,8 @@ async fn called(csv: Vec<u8>, answers: &[Answer]) -> (World, Arc<Service>, JobGu
     let (world, service) = world();
     service.answers(answers);
     let file = world.store_csv(csv).await;
-    let deadline = json!({ "deadlineSeconds": 2 * DAYS.as_secs() });
-    let job = world.create(PRESS, file, deadline).await.unwrap().job_guid;
+    let request = json!({ "jobType": PRESS, "fileGuid": file, "deadlineSeconds": 2 * DAYS.as_secs() });
+    let job = world.request(request).await.unwrap().job_guid;
     world.run().await;
     (world, service, job)
 }
