@@ -14,6 +14,8 @@ import "./job-tasks.js";
 /** @typedef {import("./job.js").JobView} JobView */
 
 const WHY_EVERY_MS = 15_000;
+/** Stages whose words say too little. */
+const STAGES = { fetching: "waits for its file", after: "waits for another job" };
 
 /** The figures below the bar, in this order. */
 const FIGURES = ["Items", "Succeeded", "Failed", "Skipped", "Items per second", "Time left", "Chunks in flight", "Attempt", "Deadline"];
@@ -210,7 +212,7 @@ class JobPage extends HTMLElement {
     const notes = Object.entries(job.metadata ?? {}).map(([name, value]) => `${name}: ${typeof value === "string" ? value : JSON.stringify(value)}`);
     /** @type {[string, string][]} */
     const facts = [["Type", job.jobType], ["Priority", job.priority ?? "normal"],
-      ["Chunks at once", job.maxConcurrency ? count(job.maxConcurrency) : "as many as there are workers"], ["Tolerates", tolerated(job)], ["Stage", job.stage], ["Created", date(job.createdAt)], ["Started", date(job.startedAt)],
+      ["Chunks at once", job.maxConcurrency ? count(job.maxConcurrency) : "as many as there are workers"], ["Tolerates", tolerated(job)], ["Stage", STAGES[/** @type {keyof typeof STAGES} */ (job.stage)] ?? job.stage], ["Created", date(job.createdAt)], ["Started", date(job.startedAt)],
       ["First chunk", date(job.firstChunkAt)], ["Last progress", date(job.heartbeatAt)], ["Deadline", date(job.deadlineAt)], ["Ended", date(job.finishedAt)], ["Deleted", date(job.expiresAt)]];
     if (job.cost) facts.push(["AWS list price", `${dollars(job.cost.usd)} (${job.cost.priceRegion})`]);
     if (job.fileGuid) facts.push(["Upload", job.fileGuid]);

@@ -1,7 +1,7 @@
-// A new job: drop files, choose what is done with them, look at their first rows, start.
+// A new job: drop files or name a URL, choose what is done with them, look at their first rows, start.
 
 import * as api from "./api.js";
-import { announce, h, setText, show } from "./elements.js";
+import { announce, checkFields, field, h, setText, show } from "./elements.js";
 import { count, size, span } from "./format.js";
 import { Notice } from "./job.js";
 import { JobParams } from "./job-params.js";
@@ -9,13 +9,16 @@ import { FilePreview } from "./file-preview.js";
 import { Upload } from "./upload.js";
 
 const FILES_AT_ONCE = 2;
-const STATES = { queued: "waiting", sending: "uploading", paused: "paused", joining: "storing", ready: "uploaded", failed: "failed" };
+const STATES = { queued: "waiting", sending: "uploading", fetching: "fetching", paused: "paused", joining: "storing", ready: "uploaded", failed: "failed" };
 
 /** A file in the list, with its upload. */
 class FileRow {
   #bar = h("span", { class: "good" });
   #progress = h("div", { class: "bar", role: "progressbar", "aria-label": "Upload", "aria-valuemin": 0, "aria-valuemax": 100 }, this.#bar);
   #state = h("span", { class: "hint state" });
+  #name = h("strong");
+  #size = h("span", { class: "hint" });
+  #drop = h("button", { type: "button", class: "quiet", text: "Remove" });
   #pause = h("button", { type: "button", text: "Pause" });
   #job = h("span", { class: "of-job" });
   /** The job that was made of it. */
@@ -26,10 +29,10 @@ class FileRow {
   /** @param {Upload} upload @param {() => void} remove @param {() => void} changed */
   constructor(upload, remove, changed) {
     this.upload = upload;
-    const drop = h("button", { type: "button", class: "quiet", text: "Remove", "aria-label": `Remove ${upload.file.name}`, on: { click: remove } });
     this.element = h("li", { class: "file" },
-      h("div", { class: "file-name" }, h("strong", { text: upload.file.name }), h("span", { class: "hint", text: size(upload.file.size) })),
-      this.#progress, this.#state, h("div", { class: "actions" }, this.#job, this.#pause, drop));
+      h("div", { class: "file-name" }, this.#name, this.#size),
+      this.#progress, this.#state, h("div", { class: "actions" }, this.#job, this.#pause, this.#drop));
+    this.#drop.addEventListener("click", remove);
     this.#pause.addEventListener("click", () => (upload.state === "sending" ? upload.pause() : upload.start()));
     upload.addEventListener("change", () => {
       this.show();
@@ -40,16 +43,29 @@ class FileRow {
 
   show() {
     const { upload } = this;
-    const percent = upload.file.size ? Math.floor((upload.bytes / upload.file.size) * 100) : 100;
-    this.#bar.style.width = `${percent}%`;
-    this.#progress.setAttribute("aria-valuenow", String(percent));
+    const { name, size: whole } = upload.file;
+    const isSizeKnown = !Number.isNaN(whole);
+    const percent = whole === 0 ? 100 : Math.floor((upload.bytes / whole) * 100);
+    setText(this.#name, name);
+    setText(this.#size, isSizeKnown ? size(whole) : "");
+    this.#drop.setAttribute("aria-label", `Remove ${name}`);
+    // Without a value it is a bar of which nobody knows how far it is.
+    if (isSizeKnown) this.#progress.setAttribute("aria-valuenow", String(percent));
+    this.#bar.style.width = isSizeKnown ? `${percent}%` : "0";
     this.element.dataset.state = upload.state;
-    const speed = upload.state === "sending" && upload.rate > 0
-      ? ` · ${size(upload.rate)}/s · ${span((upload.file.size - upload.bytes) / upload.rate)} left` : "";
-    setText(this.#state, upload.state === "failed" ? upload.error : `${STATES[upload.state]}, ${percent}%${speed}`);
+    setText(this.#state, upload.state === "failed" ? upload.error : this.#far(isSizeKnown, percent));
     this.#state.classList.toggle("bad", upload.state === "failed");
     setText(this.#pause, upload.state === "sending" ? "Pause" : "Resume");
     show(this.#pause, ["sending", "paused", "failed"].includes(upload.state));
+  }
+
+  /** What it does, how far it is, how fast, how long it takes: what is known of that. @param {boolean} isSizeKnown @param {number} percent */
+  #far(isSizeKnown, percent) {
+    const { state, url, bytes, rate, file } = this.upload;
+    const moves = ["sending", "fetching"].includes(state) && rate > 0;
+    const far = [isSizeKnown && `${percent}%`, state === "fetching" && size(bytes), moves && `${size(rate)}/s`,
+      moves && isSizeKnown && `${span((file.size - bytes) / rate)} left`];
+    return `${url && state === "ready" ? "fetched" : STATES[state]}, ${far.filter(Boolean).join(" · ")}`;
   }
 
   /** @param {string} jobGuid */
@@ -70,6 +86,10 @@ class NewJob extends HTMLElement {
   #drop = h("div", { class: "drop" },
     h("p", {}, h("label", { for: "files", class: "button", text: "Choose files" }), this.#input, h("span", { text: " or drop them here" })),
     h("p", { class: "hint", text: "CSV, JSON lines, Excel workbook or Parquet; gzip and zstd" }));
+  #url = h("input", { type: "url", required: true, maxlength: 2048, autocomplete: "off", spellcheck: "false", placeholder: "https://", "aria-describedby": "url-refused" });
+  #refused = h("page-notice", { id: "url-refused" });
+  #source = h("form", { class: "source", novalidate: true, on: { submit: (/** @type {Event} */ event) => this.#fetch(event) } },
+    field("Or the URL of a file", this.#url), h("button", { type: "submit", text: "Fetch" }), this.#refused);
   #list = h("ul", { class: "uploads", "aria-label": "Files" });
   #form = new JobParams();
   #preview = new FilePreview((schema) => this.#form.setSchema(schema), (columns) => this.#form.suggest(columns));
@@ -92,7 +112,7 @@ class NewJob extends HTMLElement {
     if (this.childElementCount > 0) return;
     this.replaceChildren(h("h1", { text: "New job" }),
       h("div", { class: "new-job" },
-        h("section", { class: "panel files-panel", "aria-label": "Files" }, this.#drop, this.#list, this.#preview),
+        h("section", { class: "panel files-panel", "aria-label": "Files" }, this.#drop, this.#source, this.#list, this.#preview),
         h("form", { class: "panel", novalidate: true, "aria-label": "Job", on: { submit: (/** @type {Event} */ event) => this.#submit(event) } },
           this.#form, this.#notice, h("div", { class: "actions" }, this.#start, this.#hold))));
     for (const event of ["dragenter", "dragover"]) this.addEventListener(event, (moved) => this.#over(moved, true));
@@ -105,7 +125,7 @@ class NewJob extends HTMLElement {
 
   /** Whether there is something that no job was made of yet. It stays while another view is shown. */
   get unsaved() {
-    return !this.#done && (this.#files.some(({ jobGuid }) => !jobGuid) || this.#form.filled);
+    return !this.#done && (this.#files.some(({ jobGuid }) => !jobGuid) || this.#form.filled || this.#url.value !== "");
   }
 
   /** @param {Event} event @param {boolean} over */
@@ -116,18 +136,52 @@ class NewJob extends HTMLElement {
 
   /** @param {FileList | null} files */
   #add(files) {
-    const { directMaxBytes, uploadMaxBytes } = /** @type {import("./app.js").ClientConfig} */ (this.#config).limits;
+    const { uploadMaxBytes } = /** @type {import("./app.js").ClientConfig} */ (this.#config).limits;
     for (const file of files ?? []) {
       if (file.size > uploadMaxBytes) {
         this.#notice.say(`${file.name} has ${size(file.size)}; at most ${size(uploadMaxBytes)} are allowed.`);
         continue;
       }
-      const row = new FileRow(new Upload(file, directMaxBytes), () => this.#remove(row), () => this.#changed());
-      this.#files.push(row);
-      this.#list.append(row.element);
+      this.#append(file);
     }
     this.#input.value = "";
     this.#changed();
+  }
+
+  /** @param {File | string} source a file or a URL */
+  #append(source) {
+    const { directMaxBytes } = /** @type {import("./app.js").ClientConfig} */ (this.#config).limits;
+    const row = new FileRow(new Upload(source, directMaxBytes), () => this.#remove(row), () => this.#changed());
+    this.#files.push(row);
+    this.#list.append(row.element);
+    return row;
+  }
+
+  /** Has the file of the URL fetched. If that fails, the URL is in its field again, to be corrected. @param {Event} event */
+  async #fetch(event) {
+    event.preventDefault();
+    this.#refuse("");
+    try {
+      checkFields(this.#source);
+    } catch (error) {
+      return this.#refuse(api.reason(error));
+    }
+    const url = this.#url.value;
+    this.#url.value = "";
+    const row = this.#append(url);
+    const { upload } = row;
+    await upload.start();
+    if (upload.state !== "failed") return;
+    this.#want(false);
+    this.#remove(row);
+    this.#url.value ||= url;
+    this.#refuse(this.#url.value === url ? upload.error : `${upload.file.name}: ${upload.error}`);
+  }
+
+  /** @param {string} why what is wrong with the URL; empty if nothing is */
+  #refuse(why) {
+    this.#url.setAttribute("aria-invalid", String(why !== ""));
+    this.#refused.say(why);
   }
 
   /** @param {FileRow} row */
@@ -135,6 +189,7 @@ class NewJob extends HTMLElement {
     this.#files = this.#files.filter((one) => one !== row);
     row.element.remove();
     if (!row.jobGuid) void row.upload.abort();
+    if (this.#files.length === 0) this.#wanted = false;
     this.#changed();
   }
 
@@ -203,7 +258,7 @@ class NewJob extends HTMLElement {
         row.started(await this.#post({ ...request, fileGuid: row.upload.fileGuid, metadata }, row.key));
       }
       const left = this.#files.filter((row) => !row.jobGuid);
-      if (left.length > 0) return;
+      if (left.length > 0 || !this.#wanted) return;
       this.#wanted = false;
       announce("The job is started.");
       await this.#open(this.#files.length === 1 ? this.#files[0].jobGuid : "");

@@ -1,5 +1,5 @@
 // Sends a file: in the request, by one presigned request, or in parts. It can be paused, and a file in parts continues
-// where it was, also after the page was closed.
+// where it was, also after the page was closed. Or has the API fetch a file, and watches that.
 
 import * as api from "./api.js";
 
@@ -13,15 +13,18 @@ import * as api from "./api.js";
 /**
  * @typedef {object} UploadView
  * @property {string} fileGuid
- * @property {"pending" | "ready"} status
- * @property {number} size
+ * @property {"pending" | "fetching" | "ready" | "failed"} status
+ * @property {string | null} [fileName]
+ * @property {number} size 0 while that of a fetched file is not known
  * @property {Presigned} [upload]
  * @property {Part[]} [parts]
  * @property {number} [partSize]
  * @property {number | null} [nextPart]
  * @property {number} [bytesStored]
+ * @property {{url: string}} [source]
+ * @property {{code: string, detail: string}} [failure]
  */
-/** @typedef {"queued" | "sending" | "paused" | "joining" | "ready" | "failed"} State */
+/** @typedef {"queued" | "sending" | "fetching" | "paused" | "joining" | "ready" | "failed"} State */
 
 const PARTS_AT_ONCE = 3;
 const TRIES = 6;
@@ -29,6 +32,12 @@ const KEPT = "rowmill.uploads";
 const KEPT_MAX = 20;
 /** The speed is that of the last so many milliseconds. */
 const WINDOW_MS = 5000;
+/** Of a file that is fetched only whole parts are known. */
+const FETCH_WINDOW_MS = 30_000;
+/** How often a fetch is looked at: so many times soon, then later. */
+const SOON_LOOKS = 60;
+const SOON_MS = 1000;
+const LATER_MS = 5000;
 
 /** The bucket's refusal of a part, or no answer (`status` 0). */
 class SendError extends Error {
@@ -56,17 +65,20 @@ export class Upload extends EventTarget {
   /** @type {number | null} */
   #next = null;
 
-  /** @param {File} file @param {number} directMaxBytes */
-  constructor(file, directMaxBytes) {
+  /** @param {File | string} source a file, or the URL of one that the API fetches @param {number} directMaxBytes */
+  constructor(source, directMaxBytes) {
     super();
-    this.file = file;
-    this.direct = file.size <= directMaxBytes;
+    this.url = typeof source === "string" ? source : "";
+    /** Of a URL: its name, without what may be a signature, and its size, NaN while that is not known. */
+    this.file = typeof source === "string" ? /** @type {File} */ ({ name: source.split(/[?#]/)[0], size: NaN }) : source;
+    this.direct = this.file.size <= directMaxBytes;
   }
 
   /** Bytes that are stored or sent. */
   get bytes() {
     const sent = [...this.#sent.values()].reduce((sum, bytes) => sum + bytes, 0);
-    return Math.min(this.state === "ready" ? this.file.size : this.#stored + sent, this.file.size);
+    const bytes = this.#stored + sent;
+    return this.state === "ready" || bytes > this.file.size ? this.file.size : bytes;
   }
 
   /** Bytes a second; NaN if that is not known. */
@@ -77,12 +89,12 @@ export class Upload extends EventTarget {
 
   /** Begins, or goes on. */
   async start() {
-    if (["sending", "joining", "ready"].includes(this.state)) return;
+    if (["sending", "fetching", "joining", "ready"].includes(this.state)) return;
     const run = ++this.#run;
     this.#recent = [];
-    this.#set("sending");
+    this.#set(this.url ? "fetching" : "sending");
     try {
-      await this.#send(run);
+      await (this.url ? this.#fetch(run) : this.#send(run));
       if (run === this.#run) this.#set("ready");
     } catch (error) {
       if (run !== this.#run) return;
@@ -92,15 +104,15 @@ export class Upload extends EventTarget {
     }
   }
 
-  /** Stops to send. What is stored stays stored. */
+  /** Stops to send, or to watch. What is stored stays stored. */
   pause() {
-    if (this.state !== "sending") return;
+    if (!["sending", "fetching"].includes(this.state)) return;
     this.#run += 1;
     this.#stop();
     this.#set("paused");
   }
 
-  /** Stops to send, for ever. */
+  /** Stops for ever. */
   async abort() {
     this.pause();
     forget(this.fileGuid);
@@ -123,8 +135,44 @@ export class Upload extends EventTarget {
   #progress() {
     const now = Date.now();
     this.#recent.push({ at: now, bytes: this.bytes });
-    while (this.#recent.length > 2 && this.#recent[1].at < now - WINDOW_MS) this.#recent.shift();
+    const from = now - (this.url ? FETCH_WINDOW_MS : WINDOW_MS);
+    while (this.#recent.length > 2 && this.#recent[1].at < from) this.#recent.shift();
     this.dispatchEvent(new Event("change"));
+  }
+
+  /** Has the API fetch the file, and looks until it is stored. @param {number} run */
+  async #fetch(run) {
+    /** @type {UploadView} */
+    let view = await api.post("/api/uploads", { source: { url: this.url } });
+    this.fileGuid = view.fileGuid;
+    // Aborted when it had no name yet.
+    if (run !== this.#run) return this.abort();
+    for (let looks = 1; view.status === "fetching"; looks += 1) {
+      this.#takeFetched(view);
+      await new Promise((done) => setTimeout(done, looks <= SOON_LOOKS ? SOON_MS : LATER_MS));
+      if (run !== this.#run) return;
+      view = await this.#look(view);
+    }
+    this.#takeFetched(view);
+    if (view.status === "failed") throw new Error(view.failure?.detail ?? "The file cannot be fetched.");
+  }
+
+  /** The state of the fetch, or the last known one while the API has no answer. @param {UploadView} known */
+  async #look(known) {
+    try {
+      return await api.get(`/api/uploads/${this.fileGuid}`);
+    } catch (error) {
+      if (api.isPassing(error)) return known;
+      throw error;
+    }
+  }
+
+  /** @param {UploadView} view */
+  #takeFetched({ fileName, source, size, status, bytesStored }) {
+    const isKnown = size > 0 || status === "ready";
+    this.file = /** @type {File} */ ({ name: fileName ?? source?.url ?? this.file.name, size: isKnown ? size : NaN });
+    this.#stored = bytesStored ?? 0;
+    this.#progress();
   }
 
   /** @param {number} run */
