@@ -41,7 +41,7 @@ fn before(end: jiff::Timestamp, seconds: i64) -> String {
 
 /// A job of 60 seconds, up to now, with these changes.
 fn job(changes: &Value) -> Value {
-    let mut job = json!({
+    let job = json!({
         "jobGuid": GUID, "jobType": "import", "fileGuid": null, "priority": "normal", "status": "running", "outcome": null,
         "stage": "processing", "message": "Job running", "percent": 50, "itemCount": 100_000_000, "itemCountFinal": true,
         "itemProgress": 60_000, "itemsSucceeded": 60_000, "itemsFailed": 0, "itemsSkipped": 0, "chunksInFlight": 158, "cost": null,
@@ -49,10 +49,14 @@ fn job(changes: &Value) -> Value {
         "deadlineAt": ago(-3600), "finishedAt": null, "expiresAt": null, "pause": null, "error": null, "warnings": [],
         "unprocessed": null, "metadata": { "fileName": "made-up.csv" },
     });
+    changed(job, changes)
+}
+
+fn changed(mut view: Value, changes: &Value) -> Value {
     for (name, value) in changes.as_object().expect("changes") {
-        job[name] = value.clone();
+        view[name] = value.clone();
     }
-    job
+    view
 }
 
 /// Shows a job that is answered like this from now on.
@@ -366,6 +370,81 @@ fn a_new_job_keeps_what_was_written_and_starts_once() {
         tab.job_is("completed").await;
         assert_eq!(tab.value::<u32>("asked.filter(one => one === 'POST /api/jobs').length").await, 1);
         assert!(!tab.value::<bool>(ASKS).await, "all is started");
+    });
+}
+
+const URL: &str = "https://data.example.org/2026/orders.csv?signature=secret";
+
+/// Has the file of `URL` fetched, with these changes of the upload in all answers that follow.
+async fn fetch(tab: &Tab, changes: &Value) {
+    let begun = json!({ "fileGuid": GUID, "status": "fetching", "fileName": "orders.csv", "contentType": "text/csv", "size": 0,
+        "sha256": null, "createdAt": ago(0), "expiresAt": ago(-3600), "source": { "url": "https://data.example.org/2026/orders.csv" } });
+    answer(tab, "POST /api/uploads", 202, &begun).await;
+    answer(tab, &format!("GET /api/uploads/{GUID}"), 200, &changed(begun, changes)).await;
+    tab.write("Or the URL of a file", URL).await;
+    tab.press("Fetch").await;
+}
+
+/// Waits until the field of the URL tells this, and has the URL again.
+async fn refused(tab: &Tab, detail: &str) {
+    let told = format!("document.querySelector('new-job [role=alert]').innerText === {}", quoted(detail));
+    tab.until(&told).await;
+    let field = "(url => [url.value, url.ariaInvalid, document.querySelectorAll('.file').length])\
+                 (document.querySelector('new-job [type=url]'))";
+    assert_eq!(tab.value::<Value>(field).await, json!([URL, "true", 0]));
+}
+
+#[test]
+fn a_file_of_a_url_is_fetched_or_its_field_tells_why_not() {
+    on_the_stack("a_file_of_a_url_is_fetched_or_its_field_tells_why_not", async |stack, chromium| {
+        let tab = open(stack, &chromium).await;
+        let axe = axe().await;
+        tab.press("New job").await;
+        let none = "Nothing is fetched from data.example.org.";
+        let problem = json!({ "code": "invalid_request", "field": "source.url", "detail": none });
+        answer(&tab, "POST /api/uploads", 400, &problem).await;
+        tab.write("Or the URL of a file", URL).await;
+        tab.press("Fetch").await;
+        refused(&tab, none).await;
+        finds_nothing(&tab, &axe, "a URL that is refused").await;
+
+        let mebibyte = 1024 * 1024;
+        fetch(&tab, &json!({ "bytesStored": mebibyte })).await;
+        tab.sees("fetching, 1.00 MiB").await;
+        let is_known = "document.querySelector('.file [role=progressbar]').hasAttribute('aria-valuenow')";
+        assert!(!tab.value::<bool>(is_known).await, "nobody knows the size yet");
+        answer(
+            &tab,
+            &format!("GET /api/uploads/{GUID}"),
+            200,
+            &json!({ "fileGuid": GUID, "status": "fetching", "fileName": "orders.csv", "size": 10 * mebibyte,
+                     "bytesStored": 4 * mebibyte }),
+        )
+        .await;
+        tab.until("/^fetching, 40% · 4\\.00 MiB · .+\\/s · .+ left$/.test(document.querySelector('.file .state').textContent)")
+            .await;
+        let row = "[document.querySelector('.file [role=progressbar]').ariaValueNow, document.querySelector('.file-name').textContent]";
+        assert_eq!(tab.value::<[String; 2]>(row).await, ["40", "orders.csv10.0 MiB"]);
+        assert!(tab.value::<bool>(ASKS).await, "a file is on its way");
+        finds_nothing(&tab, &axe, "a file that is fetched").await;
+        answer(&tab, &format!("DELETE /api/uploads/{GUID}"), 204, &Value::Null).await;
+        tab.press("Remove").await;
+        tab.until(&format!("asked.includes('DELETE /api/uploads/{GUID}')")).await;
+        assert!(!tab.value::<bool>(ASKS).await, "nothing is left");
+
+        let gone = "The server answered 404.";
+        fetch(&tab, &json!({ "status": "failed", "failure": { "code": "source_refused", "detail": gone } })).await;
+        refused(&tab, gone).await;
+
+        let preview = json!({ "format": "csv", "packing": null, "delimiter": ",", "encoding": "utf-8", "headerRow": 1,
+            "columns": [{ "name": "order", "type": "integer" }], "rows": [{ "row": 1, "cells": ["4711"] }], "complete": true,
+            "warnings": [], "paramsProblem": null });
+        answer(&tab, &format!("POST /api/uploads/{GUID}/preview"), 200, &preview).await;
+        fetch(&tab, &json!({ "status": "ready", "size": 10 * mebibyte, "bytesStored": 10 * mebibyte })).await;
+        tab.sees("fetched, 100%").await;
+        tab.sees("First rows of orders.csv").await;
+        tab.sees("4711").await;
+        assert!(!tab.value::<bool>("document.querySelector('new-job .primary').disabled").await);
     });
 }
 
