@@ -377,8 +377,9 @@ const URL: &str = "https://data.example.org/2026/orders.csv?signature=secret";
 
 /// Has the file of `URL` fetched, with these changes of the upload in all answers that follow.
 async fn fetch(tab: &Tab, changes: &Value) {
-    let begun = json!({ "fileGuid": GUID, "status": "fetching", "fileName": "orders.csv", "contentType": "text/csv", "size": 0,
-        "sha256": null, "createdAt": ago(0), "expiresAt": ago(-3600), "source": { "url": "https://data.example.org/2026/orders.csv" } });
+    let begun = json!({ "fileGuid": GUID, "status": "fetching", "fileName": "orders.csv", "contentType": "text/csv",
+        "size": 0, "sha256": null, "createdAt": ago(0), "expiresAt": ago(-3600),
+        "source": { "url": "https://data.example.org/2026/orders.csv" } });
     answer(tab, "POST /api/uploads", 202, &begun).await;
     answer(tab, &format!("GET /api/uploads/{GUID}"), 200, &changed(begun, changes)).await;
     tab.write("Or the URL of a file", URL).await;
@@ -421,9 +422,10 @@ fn a_file_of_a_url_is_fetched_or_its_field_tells_why_not() {
                      "bytesStored": 4 * mebibyte }),
         )
         .await;
-        tab.until("/^fetching, 40% · 4\\.00 MiB · .+\\/s · .+ left$/.test(document.querySelector('.file .state').textContent)")
-            .await;
-        let row = "[document.querySelector('.file [role=progressbar]').ariaValueNow, document.querySelector('.file-name').textContent]";
+        let all = "/^fetching, 40% · 4\\.00 MiB · .+\\/s · .+ left$/.test(document.querySelector('.file .state').textContent)";
+        tab.until(all).await;
+        let row = "[document.querySelector('.file [role=progressbar]').ariaValueNow, \
+                   document.querySelector('.file-name').textContent]";
         assert_eq!(tab.value::<[String; 2]>(row).await, ["40", "orders.csv10.0 MiB"]);
         assert!(tab.value::<bool>(ASKS).await, "a file is on its way");
         finds_nothing(&tab, &axe, "a file that is fetched").await;
@@ -437,8 +439,8 @@ fn a_file_of_a_url_is_fetched_or_its_field_tells_why_not() {
         refused(&tab, gone).await;
 
         let preview = json!({ "format": "csv", "packing": null, "delimiter": ",", "encoding": "utf-8", "headerRow": 1,
-            "columns": [{ "name": "order", "type": "integer" }], "rows": [{ "row": 1, "cells": ["4711"] }], "complete": true,
-            "warnings": [], "paramsProblem": null });
+            "columns": [{ "name": "order", "type": "integer" }], "rows": [{ "row": 1, "cells": ["4711"] }],
+            "complete": true, "warnings": [], "paramsProblem": null });
         answer(&tab, &format!("POST /api/uploads/{GUID}/preview"), 200, &preview).await;
         fetch(&tab, &json!({ "status": "ready", "size": 10 * mebibyte, "bytesStored": 10 * mebibyte })).await;
         tab.sees("fetched, 100%").await;
