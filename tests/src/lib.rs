@@ -21,7 +21,7 @@
 //! | template | `tests/template` | `template.yaml` has the permissions, limits and alarms that the code needs |
 //!
 //! The protocol and simulation tests build the use cases from ports and limits in one place, [`use_cases`]. [`files`]
-//! makes input files. [`served`] answers requests of the SDK. [`oracle`] counts their rows with the `csv` crate,
+//! makes input files. [`served`] answers requests of the SDK, [`file_server`] those of fetches. [`oracle`] counts their rows with the `csv` crate,
 //! independently of Rowmill's own reader.
 //!
 //! # A failing seed
@@ -50,6 +50,7 @@ pub mod capacity;
 pub mod copies;
 pub mod fault_proxy;
 pub mod faults;
+pub mod file_server;
 pub mod files;
 pub mod fuzz;
 pub mod local_stack;

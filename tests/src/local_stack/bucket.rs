@@ -1,8 +1,10 @@
 //! The bucket, as somebody who sends or drops files into it sees it.
 
+use std::ops::Range;
 use std::time::{Duration, Instant};
 
 use aws_sdk_s3::types::{CompletedMultipartUpload, CompletedPart};
+use bytes::Bytes;
 use reqwest::{RequestBuilder, StatusCode};
 use serde_json::Value;
 
@@ -30,6 +32,14 @@ impl LocalStack {
             }
         }
         request.body(bytes).send().await.expect("the bucket answers").status()
+    }
+
+    /// These bytes of an object.
+    pub async fn object_range(&self, key: &str, range: Range<usize>) -> Bytes {
+        let range = format!("bytes={}-{}", range.start, range.end - 1);
+        let request = self.s3.get_object().bucket(self.output("Bucket")).key(key).range(range);
+        let answer = request.send().await.expect("the object is there");
+        answer.body.collect().await.expect("all of it").into_bytes()
     }
 
     /// Drops a file with these notes on it; its entity tag.

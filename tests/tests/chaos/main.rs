@@ -5,6 +5,7 @@
 //! `hostile`, whose job types misbehave on demand. [`storm`] is the long test; its docs say how to run it for longer.
 
 mod admission;
+mod fetch;
 mod poison;
 mod slow;
 mod stack;

@@ -52,6 +52,8 @@ pub fn seed() -> u64 {
 
 impl ChaosStack {
     async fn up() -> Self {
+        let file = crate::fetch::serve().await;
+        let fetch_hosts = crate::fetch::FILE.get_or_init(|| file).hosts();
         let parameters = [
             ("ProcessTimeoutSeconds", "3"),
             ("ItemTimeoutSeconds", "1"),
@@ -68,6 +70,7 @@ impl ChaosStack {
             ("FastChunkFactor", "1"),
             ("OwnerJobCeiling", &OWNER_JOB_CEILING.to_string()),
             ("TypeJobCeiling", &TYPE_JOB_CEILING.to_string()),
+            ("FetchHosts", &fetch_hosts),
         ];
         let state_dir = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("chaos");
         let hostile = PathBuf::from(env!("CARGO_BIN_EXE_hostile"));

@@ -1,99 +1,60 @@
 //! Files that the stack fetches from a server that drops connections, changes its file, knows no ranges, and redirects.
 
-use std::net::Ipv4Addr;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
+use acceptance::file_server::{FileAnswer, FileRequest, FileServer};
 use acceptance::files;
-use acceptance::local_stack::{LocalStack, answer, refused};
+use acceptance::local_stack::{LocalStack, accepted, answer, refused};
 use bytes::Bytes;
 use reqwest::StatusCode;
 use serde_json::{Value, json};
-use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
-use tokio::net::{TcpListener, TcpStream};
 
 use crate::stack::on_the_stack;
 
-/// The server of this process. It runs on the runtime it was started on.
-pub static FILES: OnceLock<FileServer> = OnceLock::new();
+/// The server of this process.
+pub static FILES: OnceLock<Files> = OnceLock::new();
 
 /// Rows of the big file: it has three parts.
 const ROWS: u64 = 2_000_000;
 
-pub struct FileServer {
-    port: u16,
-    state: Arc<State>,
+pub struct Files {
+    pub server: FileServer,
+    size: usize,
+    /// Number of requests for the file whose server drops connections.
+    dropping: Arc<AtomicUsize>,
 }
 
-struct State {
-    big: Bytes,
-    connections: AtomicUsize,
-}
-
-impl FileServer {
+impl Files {
     pub async fn start() -> Self {
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("a free port");
-        let port = listener.local_addr().expect("a listener has an address").port();
-        let state = Arc::new(State { big: files::plain_csv(ROWS).into(), connections: AtomicUsize::new(0) });
-        let shared = Arc::clone(&state);
-        tokio::spawn(async move {
-            while let Ok((stream, _)) = listener.accept().await {
-                // A caller that has gone away is none of its business.
-                tokio::spawn(serve(stream, Arc::clone(&shared)));
-            }
-        });
-        Self { port, state }
-    }
-
-    /// The parameter `FetchHosts` of a stack that may fetch from it.
-    pub fn hosts(&self) -> String {
-        json!({ format!("127.0.0.1:{}", self.port): { "allowPrivate": true } }).to_string()
+        let text = Bytes::from(files::plain_csv(ROWS));
+        let (size, dropping) = (text.len(), Arc::new(AtomicUsize::new(0)));
+        let counted = Arc::clone(&dropping);
+        let server = FileServer::start(move |request| file_answer(&text, request, &counted)).await;
+        Self { server, size, dropping }
     }
 
     fn url(&self, path: &str) -> String {
-        format!("http://127.0.0.1:{}{path}", self.port)
+        self.server.url(path)
     }
 }
 
-/// Answers one request and closes the connection.
-async fn serve(stream: TcpStream, state: Arc<State>) -> std::io::Result<()> {
-    let mut stream = BufReader::new(stream);
-    let (mut path, mut range) = (String::new(), None);
-    loop {
-        let mut line = String::new();
-        stream.read_line(&mut line).await?;
-        let line = line.trim_end().to_owned();
-        if let Some(rest) = line.strip_prefix("GET ") {
-            path = rest.split(' ').next().unwrap_or_default().to_owned();
-        }
-        if let Some((first, last)) = line.strip_prefix("range: bytes=").and_then(|range| range.split_once('-')) {
-            range = Some((first.parse::<usize>().expect("a number"), last.parse::<usize>().expect("a number")));
-        }
-        if line.is_empty() {
-            break;
-        }
-    }
-    let is_big = path.starts_with("/big");
-    let connection = state.connections.fetch_add(usize::from(is_big), Ordering::SeqCst);
-    let text = &state.big;
-    let (head, body) = match (path.as_str(), range) {
-        ("/away.csv", _) => ("302 Found\r\nlocation: http://169.254.169.254/latest/meta-data".to_owned(), &text[..0]),
-        ("/plain.csv", _) | (_, None) => ("200 OK\r\ncontent-type: text/csv".to_owned(), &text[..]),
-        ("/big.csv?key=secret" | "/changes.csv", Some((first, last))) => {
-            let last = last.min(text.len() - 1);
-            let is_new = path == "/changes.csv" && first > 20_000_000;
-            let version = if is_new { "\"new\"" } else { "\"old\"" };
-            let range = format!("bytes {first}-{last}/{}", text.len());
-            (format!("206 Partial\r\netag: {version}\r\ncontent-range: {range}"), &text[first..=last])
-        }
-        _ => ("404 Not Found".to_owned(), &text[..0]),
-    };
-    let head = format!("HTTP/1.1 {head}\r\ncontent-length: {}\r\nconnection: close\r\n\r\n", body.len());
-    stream.write_all(head.as_bytes()).await?;
+fn file_answer(text: &Bytes, FileRequest { path, range }: FileRequest, counted: &AtomicUsize) -> FileAnswer {
     // Every third connection is dropped.
-    let sent = if is_big && connection % 3 == 2 { &body[..body.len() / 2] } else { body };
-    stream.write_all(sent).await?;
-    stream.shutdown().await
+    let is_cut = path.starts_with("/big") && counted.fetch_add(1, Ordering::SeqCst) % 3 == 2;
+    let (head, body) = match (path.as_str(), range) {
+        ("/away.csv", _) => ("302 Found\r\nlocation: http://169.254.169.254/latest/meta-data".to_owned(), Bytes::new()),
+        ("/plain.csv", _) | (_, None) => ("200 OK\r\ncontent-type: text/csv".to_owned(), text.clone()),
+        ("/big.csv?key=secret" | "/changes.csv", Some(range)) => {
+            let range = range.start..range.end.min(text.len());
+            let is_new = path == "/changes.csv" && range.start > 20_000_000;
+            let version = if is_new { "\"new\"" } else { "\"old\"" };
+            let told = format!("bytes {}-{}/{}", range.start, range.end - 1, text.len());
+            (format!("206 Partial\r\netag: {version}\r\ncontent-range: {told}"), text.slice(range))
+        }
+        _ => ("404 Not Found".to_owned(), Bytes::new()),
+    };
+    FileAnswer { head, body, is_cut }
 }
 
 async fn order(stack: &LocalStack, path: &str) -> Value {
@@ -123,7 +84,7 @@ fn a_file_of_a_server_that_drops_connections_is_processed_by_one_command() {
         assert_eq!(ran.code, Some(0), "{}{}", ran.out, ran.err);
         assert!(ran.out.contains("succeeded  2,000,000"), "{}", ran.out);
         assert!(ran.out.contains("file       big.csv") && !ran.out.contains("secret"), "{}", ran.out);
-        assert!(server.state.connections.load(Ordering::SeqCst) > 4, "some of them were dropped");
+        assert!(server.dropping.load(Ordering::SeqCst) > 4, "some of them were dropped");
     });
 }
 
@@ -131,7 +92,7 @@ fn a_file_of_a_server_that_drops_connections_is_processed_by_one_command() {
 fn a_file_without_ranges_is_fetched_whole() {
     on_the_stack(async |stack| {
         let upload = ended(stack, &order(stack, "/plain.csv").await).await;
-        let size = FILES.get().expect("it runs").state.big.len();
+        let size = FILES.get().expect("it runs").size;
         assert_eq!((&upload["status"], &upload["size"]), (&json!("ready"), &json!(size)), "{upload}");
         assert_eq!((&upload["contentType"], &upload["bytesStored"]), (&json!("text/csv"), &json!(size)));
         let job = stack.create("validate", upload["fileGuid"].as_str().expect("a guid"), json!({})).await;
@@ -165,5 +126,67 @@ fn a_file_that_cannot_be_fetched_says_why_and_no_job_runs_on_it() {
             let (problem, _) = refused(request, StatusCode::UNPROCESSABLE_ENTITY, "invalid_request").await;
             assert_eq!(problem["field"], "source.url", "{problem}");
         }
+    });
+}
+
+#[test]
+fn a_job_on_a_file_that_is_fetched_starts_when_it_is_stored() {
+    on_the_stack(async |stack| {
+        let upload = order(stack, "/big.csv?key=secret").await;
+        let job = stack.create("validate", upload["fileGuid"].as_str().expect("a guid"), json!({})).await;
+        let shown = stack.job(&job).await;
+        assert_eq!((&shown["status"], &shown["stage"]), (&json!("waiting"), &json!("fetching")), "{shown}");
+        let (_, why) = answer(stack.get(&format!("/api/jobs/{job}/why"))).await;
+        assert_eq!(why["reasons"][0]["code"], "file_fetching", "{why}");
+        let done = stack.ended(&job).await;
+        assert_eq!((&done["outcome"], &done["itemsSucceeded"]), (&json!("succeeded"), &json!(ROWS)), "{done}");
+
+        let missing = order(stack, "/missing.csv").await;
+        let body = json!({ "jobType": "validate", "fileGuid": missing["fileGuid"] });
+        let created = answer(stack.post("/api/jobs").json(&body)).await;
+        // The stack may have found out before.
+        if created.0 == StatusCode::ACCEPTED {
+            let failed = stack.ended(created.1["jobGuid"].as_str().expect("a guid")).await;
+            assert_eq!((&failed["status"], &failed["error"]["code"]), (&json!("failed"), &json!("source_failed")));
+        } else {
+            assert_eq!(created.1["code"], "upload_failed", "{}", created.1);
+        }
+    });
+}
+
+#[test]
+fn the_output_of_a_job_is_imported_by_the_next_one_in_two_requests() {
+    on_the_stack(async |stack| {
+        let file = stack.upload("text/csv", files::plain_csv(3000)).await;
+        let transform = stack.create("transform", &file, json!({ "columns": ["id", "name"] })).await;
+        let body = json!({ "jobType": "import", "source": { "jobGuid": transform, "file": "output" },
+            "params": { "dataset": "chained", "key": "id" } });
+        let import = accepted(stack.post("/api/jobs").json(&body)).await;
+        let import = import["jobGuid"].as_str().expect("a guid").to_owned();
+        let after = ["run", "--type", "validate", "--after", &import, &file];
+        let ran = stack.runs(&after).await;
+        assert!(ran.code == Some(0) && ran.out.contains("succeeded  3,000"), "{}{}", ran.out, ran.err);
+        let imported = stack.job(&import).await;
+        assert_eq!((&imported["outcome"], &imported["itemsSucceeded"]), (&json!("succeeded"), &json!(3000)));
+        let records = stack.record_fields("chained").await;
+        assert_eq!(records.len(), 3000);
+        assert!(
+            records.values().all(|fields| fields.as_object().is_some_and(|fields| fields.len() == 2)),
+            "two columns"
+        );
+        for job in [&transform, &import] {
+            let audit = stack.runs(&["audit", job]).await;
+            assert!(audit.code == Some(0) && audit.out.starts_with("Audit of attempt 1: proved\n"), "{audit:?}");
+        }
+        let again = stack.runs(&["run", "--type", "validate", "--results-of", &transform]).await;
+        assert!(again.code == Some(0) && again.out.contains("succeeded  3,000"), "{}{}", again.out, again.err);
+
+        let long = stack.upload("text/csv", files::plain_csv(40_000)).await;
+        let first = stack.create("import", &long, json!({ "dataset": "followed", "key": "id" })).await;
+        let body = json!({ "jobType": "validate", "fileGuid": file, "after": first });
+        let then = accepted(stack.post("/api/jobs").json(&body)).await;
+        stack.act(&first, "cancel").await;
+        let failed = stack.ended_with_sweeps(then["jobGuid"].as_str().expect("a guid")).await;
+        assert_eq!((&failed["status"], &failed["error"]["code"]), (&json!("failed"), &json!("preceding_failed")));
     });
 }

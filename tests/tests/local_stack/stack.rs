@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use acceptance::local_stack::{LocalStack, options};
 
-use crate::fetches::{FILES, FileServer};
+use crate::fetches::{FILES, Files};
 use crate::service::{SERVICE, Service};
 use crate::{lanes, targets};
 
@@ -23,8 +23,8 @@ pub fn on_the_stack<F: Future<Output = ()>>(test: impl FnOnce(&'static LocalStac
 async fn up() -> LocalStack {
     let service = Service::start().await;
     SERVICE.get_or_init(|| service);
-    let server = FileServer::start().await;
-    let fetch_hosts = FILES.get_or_init(|| server).hosts();
+    let files = Files::start().await;
+    let fetch_hosts = FILES.get_or_init(|| files).server.hosts();
     let (targets, arns) = (targets::config().to_string(), targets::arns());
     let parameters = [
         ("ProcessTimeoutSeconds", "10"),
