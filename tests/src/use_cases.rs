@@ -28,6 +28,7 @@ use rowmill_core::sending::priority_router::PriorityRouter;
 use rowmill_core::wiring::{ChunkQueues, Missing, Port, Ports};
 use rowmill_settings::{CompleteTime, JobRetention, Links, Recovery, SplitTime, StopGrace, TimeLimits};
 use split_job::split::{SplitLimits, Splitter};
+use start_job::starter::Starter;
 use sweep::sweep::{SweepLimits, Sweeper};
 use upload::upload::{UploadLimits, Uploads};
 use work_task::lend::TaskWork;
@@ -166,12 +167,16 @@ impl UseCases {
         built(Redriver::new(&self.ports, self.limits.redrive))
     }
 
+    pub fn starter(&self) -> Starter {
+        built(Starter::new(&self.ports, self.creator()))
+    }
+
     pub fn waker(&self) -> Waker {
         built(Waker::of(&self.ports))
     }
 
     pub fn splitter(&self) -> Splitter {
-        built(Splitter::new(&self.ports, self.limits.split, self.creator()))
+        built(Splitter::new(&self.ports, self.limits.split))
     }
 
     /// A new process of `process-items`, which has prepared no job yet.

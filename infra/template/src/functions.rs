@@ -16,6 +16,7 @@ pub fn all() -> Vec<&'static Function> {
         &fetch_file::declaration::FUNCTION,
         &create_job::declaration::FUNCTION,
         &split_job::declaration::FUNCTION,
+        &start_job::declaration::FUNCTION,
         &process_items::declaration::FUNCTION,
         &complete_job::declaration::FUNCTION,
         &job_status::declaration::FUNCTION,

@@ -28,6 +28,8 @@ const WATCH_MAX_AGE: Duration = Duration::from_secs(2);
 pub enum Function {
     /// `split-job`.
     Split,
+    /// `start-job`.
+    Start,
     /// `process-items`.
     Process,
     /// `process-items`, fed from the isolate queue.
@@ -61,13 +63,14 @@ impl Function {
 
     /// True if it makes only few of the calls of a run.
     pub const fn is_rare(self) -> bool {
-        matches!(self, Self::Isolate | Self::Complete | Self::DeadLetter | Self::Api | Self::Worker)
+        matches!(self, Self::Start | Self::Isolate | Self::Complete | Self::DeadLetter | Self::Api | Self::Worker)
     }
 
     /// The function that a queue feeds.
     pub const fn of_queue(queue: QueueName) -> Self {
         match queue {
             QueueName::Splits(_) => Self::Split,
+            QueueName::Starts => Self::Start,
             QueueName::Items(_) => Self::Process,
             QueueName::Isolate => Self::Isolate,
             QueueName::Completions => Self::Complete,
@@ -206,6 +209,12 @@ impl Run {
                 let splitter = Arc::clone(&self.world.splitter);
                 self.invoke(function, Work::Messages(vec![delivery]), deadline, None, async move {
                     reply(splitter.split(&message, deadline).await)
+                });
+            }
+            (Function::Start, Body::Split(message)) => {
+                let starter = Arc::clone(&self.world.starter);
+                self.invoke(function, Work::Messages(vec![delivery]), deadline, None, async move {
+                    reply(starter.start(&message).await)
                 });
             }
             (Function::Complete, Body::Completion(message)) => {

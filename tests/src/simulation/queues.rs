@@ -23,6 +23,7 @@ use super::trace::{chunk_name, job_name};
 pub enum QueueName {
     /// The jobs queue of this priority. Low has none.
     Splits(Priority),
+    Starts,
     Items(Priority),
     Isolate,
     /// The lanes queue, a FIFO queue.
@@ -41,7 +42,7 @@ pub enum QueueName {
 impl QueueName {
     const fn dead_letters(self) -> Option<Self> {
         match self {
-            Self::Splits(_) => Some(Self::DeadSplits),
+            Self::Splits(_) | Self::Starts => Some(Self::DeadSplits),
             Self::Items(_) | Self::Isolate => Some(Self::DeadItems),
             Self::Lanes => Some(Self::DeadLanes),
             Self::Completions => Some(Self::DeadCompletions),

@@ -29,6 +29,7 @@ use rowmill_core::text::ChunkLimits;
 use rowmill_core::wiring::{ChunkQueues, Port, Ports};
 use rowmill_settings::{CompleteTime, Deadlines, Recovery, SplitTime, StopGrace, TimeLimits};
 use split_job::split::{SplitLimits, Splitter};
+use start_job::starter::Starter;
 use sweep::sweep::{SweepLimits, Sweeper};
 use work_task::lend::TaskWork;
 
@@ -77,6 +78,7 @@ pub struct World {
     pub retuner: Arc<Retuner>,
     pub redriver: Arc<Redriver>,
     pub splitter: Arc<Splitter>,
+    pub starter: Arc<Starter>,
     pub completer: Arc<Completer>,
     pub dead_letters: Arc<DeadLetters>,
     pub sweeper: Arc<Sweeper>,
@@ -139,6 +141,7 @@ impl World {
             multipart: Port::given(objects),
             transfers: Port::given(bucket.clone()),
             splits: Port::given(Arc::new(splits)),
+            starts: Port::given(port(QueueName::Starts)),
             chunks: Port::given(Arc::new(chunks)),
             lane_deliveries: Port::given(queues.lane_deliveries(&hub)),
             completions: Port::given(port(QueueName::Completions)),
@@ -166,6 +169,7 @@ impl World {
             retuner: Arc::new(use_cases.retuner()),
             redriver: Arc::new(use_cases.redriver()),
             splitter: Arc::new(use_cases.splitter()),
+            starter: Arc::new(use_cases.starter()),
             completer: Arc::new(use_cases.completer()),
             dead_letters: Arc::new(use_cases.dead_letters()),
             sweeper: Arc::new(use_cases.sweeper()),

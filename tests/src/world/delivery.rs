@@ -23,6 +23,7 @@ const WATCH_MAX_AGE: Duration = Duration::from_secs(2);
 /// delivered alike.
 struct Queued {
     splits: Vec<SplitMessage>,
+    starts: Vec<SplitMessage>,
     chunks: Vec<ChunkMessage>,
     completions: Vec<CompletionMessage>,
 }
@@ -102,13 +103,20 @@ impl World {
         let (splits, mut chunks, completions) = (self.splits.take(), self.chunks.take(), self.completions.take());
         chunks.extend(self.isolated.take());
         chunks.extend(self.lanes.take());
-        let any = !splits.is_empty() || !chunks.is_empty() || !completions.is_empty();
-        any.then_some(Queued { splits, chunks, completions })
+        let starts = self.starts.take();
+        let any = !splits.is_empty() || !starts.is_empty() || !chunks.is_empty() || !completions.is_empty();
+        any.then_some(Queued { splits, starts, chunks, completions })
     }
 
     async fn split_all(&self, messages: &[SplitMessage]) {
         for message in messages {
             self.splitter.split(message, self.deadline()).await.expect("in-memory ports do not fail");
+        }
+    }
+
+    async fn start_all(&self, messages: &[SplitMessage]) {
+        for message in messages {
+            self.starter.start(message).await.expect("in-memory ports do not fail");
         }
     }
 
@@ -122,6 +130,7 @@ impl World {
     pub async fn run(&self) {
         while let Some(queued) = self.queued() {
             self.split_all(&queued.splits).await;
+            self.start_all(&queued.starts).await;
             self.process_all(&queued.chunks).await;
             self.complete_all(&queued.completions).await;
         }
@@ -134,6 +143,11 @@ impl World {
         while let Some(queued) = self.queued() {
             for message in queued.splits {
                 while self.splitter.split(&message, self.deadline_in(time)).await.is_err() {
+                    self.restart_after_crash();
+                }
+            }
+            for message in queued.starts {
+                while self.starter.start(&message).await.is_err() {
                     self.restart_after_crash();
                 }
             }
@@ -167,6 +181,7 @@ impl World {
         let mut letters = 0;
         while let Some(queued) = self.queued() {
             self.split_all(&queued.splits).await;
+            self.start_all(&queued.starts).await;
             for message in queued.chunks {
                 let mut receives = 0;
                 while self.try_process(&message, receives > 0).await.is_err() {

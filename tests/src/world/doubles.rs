@@ -23,6 +23,7 @@ pub struct Doubles {
     pub records: Arc<InMemoryRecordStore>,
     /// The jobs queue.
     pub splits: Arc<InMemoryQueue<SplitMessage>>,
+    pub starts: Arc<InMemoryQueue<SplitMessage>>,
     /// The items queue.
     pub chunks: Arc<InMemoryQueue<ChunkMessage>>,
     pub isolated: Arc<InMemoryQueue<ChunkMessage>>,
@@ -47,6 +48,7 @@ impl Doubles {
             multipart: Port::given(self.objects.clone()),
             transfers: Port::given(self.objects.clone()),
             splits: Port::given(self.splits.clone()),
+            starts: Port::given(self.starts.clone()),
             chunks: without_priorities(type_limits, lanes, chunks, isolated),
             lane_deliveries: Port::given(self.lane_deliveries.clone()),
             completions: Port::given(self.completions.clone()),
@@ -71,6 +73,7 @@ impl Doubles {
             objects: Port::given(objects.clone()),
             multipart: Port::given(objects),
             splits: Port::given(CrashingPort::new(self.splits.clone(), faults)),
+            starts: Port::given(CrashingPort::new(self.starts.clone(), faults)),
             chunks: without_priorities(type_limits, lanes, chunks, isolated),
             completions: Port::given(CrashingPort::new(self.completions.clone(), faults)),
             tasks: Port::given(CrashingPort::new(self.tasks.clone(), faults)),

@@ -41,6 +41,7 @@ use rowmill_core::progress::update::update_job;
 use rowmill_core::wiring::{Port, Ports};
 use serde_json::{Value, json};
 use split_job::split::Splitter;
+use start_job::starter::Starter;
 use sweep::sweep::Sweeper;
 use upload::upload::Uploads;
 use work_task::lend::TaskWork;
@@ -62,6 +63,8 @@ pub struct World {
     /// Like `creator`, but it can crash.
     pub mortal_creator: Arc<Creator>,
     pub splitter: Splitter,
+    /// `start-job`. It can crash.
+    pub starter: Starter,
     pub processor: ChunkProcessor,
     /// `work-task`. It can crash.
     pub task_work: TaskWork,
@@ -141,6 +144,7 @@ impl World {
             retuner: functions.retuner(),
             redriver: functions.redriver(),
             splitter: functions.splitter(),
+            starter: functions.starter(),
             processor: functions.processor(),
             task_work: functions.task_work(),
             completer: functions.completer(),

@@ -16,6 +16,7 @@ use rowmill_core::model::why::ReasonCode;
 use rowmill_core::ports::{Ceilings, Clock, Jobs, Objects, UploadStore, Waits};
 use rowmill_core::progress::waits::Waker;
 use serde_json::{Value, json};
+use start_job::starter::StartEnd;
 use uuid::Uuid;
 
 use crate::chunks_of;
@@ -69,6 +70,16 @@ async fn waiting() -> (World, FileGuid, JobGuid) {
     let job = create(&world, json!({ "fileGuid": file })).await.unwrap();
     world.run().await;
     (world, file, job)
+}
+
+/// Delivers the messages of jobs, and no others.
+async fn look(world: &World) {
+    for message in world.splits.take() {
+        world.splitter.split(&message, world.deadline()).await.unwrap();
+    }
+    for message in world.starts.take() {
+        world.starter.start(&message).await.unwrap();
+    }
 }
 
 /// The slots taken of the type and of the system.
@@ -173,9 +184,7 @@ async fn a_job_whose_file_comes_when_no_slot_is_free_waits_for_one() {
     let other = world.validate_csv(files::plain_csv(3)).await;
     fetched(&world, file, files::plain_csv(4)).await;
     wake(&world, file.0).await;
-    for message in world.splits.take() {
-        world.splitter.split(&message, world.deadline()).await.unwrap();
-    }
+    look(&world).await;
     assert_eq!(world.show(job).await.stage, Stage::WaitingForSlot);
     assert_eq!(world.completed(other).await, 3);
     world.clock.advance(2 * world.limits.sweep.recovery.stale);
@@ -190,13 +199,11 @@ async fn a_job_after_another_one_starts_when_that_has_ended_well() {
     let file = world.store_csv(files::plain_csv(5)).await;
     let first = create(&world, json!({ "fileGuid": file })).await.unwrap();
     let then = create(&world, json!({ "fileGuid": file, "after": first })).await.unwrap();
-    let messages = world.splits.take();
-    world.splitter.split(&messages[1], world.deadline()).await.unwrap();
+    look(&world).await;
     let shown = world.show(then).await;
     assert_eq!((shown.status, shown.stage), (Status::Waiting, Stage::After.into()));
     let why = world.why(then).await.remove(0);
     assert_eq!((why.code, why.jobs), (ReasonCode::AfterJob.into(), vec![first]));
-    world.splitter.split(&messages[0], world.deadline()).await.unwrap();
     assert_eq!(world.completed(first).await, 5);
     assert_eq!(world.show(then).await.stage, Stage::After, "nobody has told it");
     wake(&world, first.0).await;
@@ -302,21 +309,20 @@ async fn a_job_that_waits_is_processed_once_whatever_call_fails() {
 
 /// Two runs find the file at once, and one of them is frozen at each call.
 #[tokio::test]
-async fn of_two_runs_that_find_a_file_at_once_one_splits_it() {
+async fn of_two_runs_that_find_a_file_at_once_one_starts_the_job() {
     for call in 0.. {
         let (world, file, job) = waiting().await;
         fetched(&world, file, files::plain_csv(5)).await;
         let world = std::sync::Arc::new(world);
         wake(&world, file.0).await;
-        let messages = world.splits.take();
-        let (other, message) = (world.clone(), messages[0].clone());
+        let message = world.splits.take().remove(0);
+        let (other, same) = (world.clone(), message.clone());
         world.faults.freeze(call, async move {
-            other.faults.thaw();
-            other.splitter.split(&message, other.deadline()).await.unwrap();
+            other.starter.start(&same).await.unwrap();
         });
-        world.splitter.split(&messages[0], world.deadline()).await.unwrap();
+        let end = world.starter.start(&message).await.unwrap();
         if world.faults.thaw() {
-            assert!(call > 5, "{call} calls");
+            assert!(call > 5 && end == StartEnd::Started, "{call} calls");
             return;
         }
         assert_eq!(world.completed(job).await, 5);

@@ -23,6 +23,9 @@ pub static FUNCTION: Function = Function {
         Use::of("Uploads", &["dynamodb:GetItem"], &[UPLOADS_TABLE]),
         Use::FILES,
         Use::of("Datasets", &["dynamodb:GetItem"], &[RECORDS_TABLE]).why("Whether a dataset exists."),
+        Use::of("Results", &["s3:GetObject"], &[BUCKET])
+            .parts(&["/results/*"])
+            .why("A result of a job as the input of a new one."),
         Use::of("Items", &["s3:PutObject"], &[BUCKET])
             .parts(&["/results/*/items.jsonl"])
             .why("The items of a job without a file."),

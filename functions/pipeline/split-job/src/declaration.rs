@@ -1,11 +1,9 @@
 //! The function as data.
 
-use create_job::limits::CreateLimits;
 use rowmill_settings::declaration::{Advice, Errors, Figure, Function, Trigger, Use};
 use rowmill_settings::{
-    ADMISSION_TABLE, COMPLETIONS_QUEUE, ISOLATE_QUEUE, ITEMS_HIGH_QUEUE, ITEMS_LOW_QUEUE, ITEMS_QUEUE, JOBS_HIGH_QUEUE,
-    JOBS_QUEUE, JOBS_TABLE, JobTargets, JobTypeSettings, LANES_QUEUE, OwnerPrioritySettings, RECORDS_TABLE,
-    SettingsGroup, UPLOADS_TABLE,
+    COMPLETIONS_QUEUE, ISOLATE_QUEUE, ITEMS_HIGH_QUEUE, ITEMS_LOW_QUEUE, ITEMS_QUEUE, JOBS_HIGH_QUEUE, JOBS_QUEUE,
+    JOBS_TABLE, JobTypeSettings, LANES_QUEUE, RECORDS_TABLE, STARTS_QUEUE, SettingsGroup,
 };
 
 use crate::limits::SplitLimits;
@@ -19,23 +17,13 @@ pub static FUNCTION: Function = Function {
     ],
     timeout: Figure::Set("SplitTimeoutSeconds"),
     memory_megabytes: Figure::Set("SplitMemoryMegabytes"),
-    settings: &[
-        SplitLimits::GROUP,
-        JobTypeSettings::GROUP,
-        CreateLimits::GROUP,
-        OwnerPrioritySettings::GROUP,
-        JobTargets::GROUP,
-    ],
+    settings: &[SplitLimits::GROUP, JobTypeSettings::GROUP],
     uses: &[
         Use::of(
             "Jobs",
             &["dynamodb:GetItem", "dynamodb:PutItem", "dynamodb:UpdateItem", "dynamodb:Query"],
             &[JOBS_TABLE],
         ),
-        Use::of("Waits", &["dynamodb:GetItem"], &[UPLOADS_TABLE])
-            .why("Whether the file that a job waits for is there."),
-        Use::of("Admission", &["dynamodb:UpdateItem"], &[ADMISSION_TABLE])
-            .why("The slots of a job that waits: it gives them back, and takes them when it goes on."),
         Use::FILES,
         Use::of("Records", &["dynamodb:GetItem", "dynamodb:Query"], &[RECORDS_TABLE])
             .why("Input of an export. GetItem reads how many partitions the dataset has."),
@@ -52,6 +40,7 @@ pub static FUNCTION: Function = Function {
             JOBS_QUEUE,
             JOBS_HIGH_QUEUE,
             COMPLETIONS_QUEUE,
+            STARTS_QUEUE,
         ])
         .why("Its own queue too: a long file continues in another invocation. Isolated chunks of a resumed job.")
         .unseen(&[("sqs:SendMessage", "IsolateQueue", "sending the isolated chunks of a resumed job again")]),

@@ -17,7 +17,7 @@ pub enum Plan {
     Resend,
     /// The split has ended: announces it. It needs no lease.
     Announce,
-    /// Looks for what the job waits for. It needs no lease.
+    /// Leaves a job that waits to `start-job`. It needs no lease.
     Await,
     /// Ends the split of a stopped job, under the lease.
     Finish,
@@ -63,7 +63,7 @@ pub enum SplitEnd {
     Continued,
     /// The job is paused. Nothing was dispatched, or no more will be.
     Paused,
-    /// What the job waits for is not there, or never will be.
+    /// The job waits: `start-job` looks for what it waits for.
     Awaiting,
     /// Nobody has taken the job up, and its deadline has passed.
     Overdue,

@@ -7,8 +7,6 @@
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use create_job::awaits::Look;
-use create_job::create::Creator;
 use jiff::Timestamp;
 use rowmill_core::items::chunk_index;
 use rowmill_core::items::stored_job::StoredJob;
@@ -20,7 +18,7 @@ use rowmill_core::model::records::dataset_of;
 use rowmill_core::model::spec::{Source, Spec};
 use rowmill_core::model::tally::CHUNKS_PER_TALLY;
 use rowmill_core::model::warnings::{self, Warning};
-use rowmill_core::ports::{Clock, Completion, Entropy, JobStore, Objects, PortError, Queue, RecordStore, WriteLost};
+use rowmill_core::ports::{Clock, Entropy, JobStore, Objects, PortError, Queue, RecordStore};
 use rowmill_core::progress::JobSteps;
 use rowmill_core::progress::commit::resend::ChunkResender;
 use rowmill_core::progress::update::{take_lease, update_job};
@@ -47,8 +45,8 @@ pub struct Splitter {
     pub chunks: Arc<dyn Queue<ChunkMessage>>,
     /// The jobs queue, which starts the next invocation of a split that is handed over.
     pub splits: Arc<dyn Queue<SplitMessage>>,
-    /// Looks for what jobs wait for.
-    pub creator: Creator,
+    /// The starts queue, for jobs that wait.
+    pub starts: Arc<dyn Queue<SplitMessage>>,
     /// Sends the chunks of a resumed job again.
     pub resender: ChunkResender,
     /// The shared steps: the concurrency window, closing a tally, ending the split.
@@ -74,10 +72,10 @@ impl Splitter {
             }
             Plan::Resend => self.resend(&job, deadline - self.limits.margin).await,
             Plan::Announce => self.announce(&job).await,
-            Plan::Await => match self.found(&job).await? {
-                Some(job) => self.split_under_lease(&job, message, deadline).await,
-                None => Ok(SplitEnd::Awaiting),
-            },
+            Plan::Await => {
+                self.starts.send(&[SplitMessage::of(&job)]).await?;
+                Ok(SplitEnd::Awaiting)
+            }
             Plan::Finish | Plan::Split => self.split_under_lease(&job, message, deadline).await,
         }
     }
@@ -89,34 +87,6 @@ impl Splitter {
     pub(crate) async fn announce(&self, job: &Job) -> Result<SplitEnd, PortError> {
         self.steps.split_end.announce(job).await?;
         Ok(SplitEnd::Finished)
-    }
-
-    /// The job, once all that it waits for is there. If it never will be, the job ends. Two runs may find it at once: the
-    /// first spec counts, and the one that writes the row goes on.
-    async fn found(&self, job: &Job) -> Result<Option<Job>, PortError> {
-        let (look, now) = (self.creator.look(job).await?, self.clock.now());
-        match look {
-            Look::NotYet(awaits) => {
-                update_job(&*self.jobs, job, |job| job.wait_for(awaits, now)).await?;
-                Ok(None)
-            }
-            Look::Never(stop) => {
-                let end = Completion::of_untaken(job, &stop, self.creator.limits.jobs.retention);
-                match end {
-                    Some(end) => match self.jobs.complete(&end).await {
-                        // Its owner has paused or cancelled it meanwhile: the sweep looks at it.
-                        Ok(()) | Err(WriteLost::Condition(_)) => Ok(None),
-                        Err(WriteLost::Port(error)) => Err(error),
-                    },
-                    None => Ok(None),
-                }
-            }
-            Look::Found(spec, warnings) => {
-                let found = update_job(&*self.jobs, job, |job| job.found(&spec, &warnings, now)).await?;
-                // Without shared slots it waits for them now.
-                Ok(found.done().ok().filter(|job| !job.is_paused()))
-            }
-        }
     }
 
     async fn split_under_lease(

@@ -139,6 +139,7 @@ fn ports(clients: &Clients) -> Ports {
         fetches: Port(queue(clients, settings::FETCHES_QUEUE)),
         fetch_deliveries: Port::on(settings::FETCHES_QUEUE.read(), |url| deliveries(url) as _),
         splits: Port(splits(clients)),
+        starts: Port(queue(clients, settings::STARTS_QUEUE)),
         // With the limits of job types: see `start`.
         chunks: Port::default(),
         lane_deliveries: Port::on(settings::LANES_QUEUE.read(), |url| deliveries(url) as _),

@@ -31,6 +31,8 @@ pub struct Ports {
     pub fetch_deliveries: Port<dyn Deliveries>,
     /// Jobs to split.
     pub splits: Port<dyn Queue<SplitMessage>>,
+    /// Jobs that wait.
+    pub starts: Port<dyn Queue<SplitMessage>>,
     pub chunks: Port<ChunkQueues>,
     pub lane_deliveries: Port<dyn Deliveries>,
     /// Attempts to end.

@@ -166,6 +166,18 @@ queues! {
             "as for `JobsBehind`; which owner creates so many of them? `OwnerPriorities` says [who may](#priorities)",
         ),
     }
+    STARTS_QUEUE = "Starts", "STARTS", "starts", {
+        about: "Jobs that wait for a file or for another job.",
+        deliveries: (5, ""),
+        dead_letters: "Jobs",
+        late: late(
+            "Messages of jobs that wait have waited longer than QueueAgeAlarmSeconds. start-job is too slow for the \
+             work, or does not run.",
+            "the same for the starts queue",
+            "jobs that waited start late",
+            "is `start-job` running and not throttled?",
+        ),
+    }
     ITEMS_QUEUE = "Items", "ITEMS", "items", {
         about: "Chunks to process.",
         late: late(

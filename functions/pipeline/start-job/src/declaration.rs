@@ -1,0 +1,31 @@
+//! The function as data.
+
+use create_job::limits::CreateLimits;
+use rowmill_settings::declaration::{Advice, Errors, Figure, Function, Trigger, Use};
+use rowmill_settings::{
+    ADMISSION_TABLE, BUCKET, JOBS_HIGH_QUEUE, JOBS_QUEUE, JOBS_TABLE, JobTargets, JobTypeSettings,
+    OwnerPrioritySettings, RECORDS_TABLE, STARTS_QUEUE, SettingsGroup, UPLOADS_TABLE,
+};
+
+pub static FUNCTION: Function = Function {
+    name: "start-job",
+    purpose: "Looks for what jobs wait for, and has those split for which all is there.",
+    triggers: &[Trigger::single(STARTS_QUEUE, Figure::Is(5), "")],
+    timeout: Figure::Is(60),
+    settings: &[CreateLimits::GROUP, OwnerPrioritySettings::GROUP, JobTypeSettings::GROUP, JobTargets::GROUP],
+    uses: &[
+        Use::of("Jobs", &["dynamodb:GetItem", "dynamodb:UpdateItem"], &[JOBS_TABLE]),
+        Use::of("Admission", &["dynamodb:UpdateItem"], &[ADMISSION_TABLE])
+            .why("The slots of a job that waits: it gives them back, and takes them when it goes on."),
+        Use::of("Uploads", &["dynamodb:GetItem"], &[UPLOADS_TABLE]),
+        Use::names(&[RECORDS_TABLE]),
+        Use::of("Files", &["s3:GetObject"], &[BUCKET])
+            .parts(&["/uploads/*", "/results/*"])
+            .why("What a job waited for: an upload, or a result of another job."),
+        Use::MISSING_OBJECTS,
+        Use::send(&[JOBS_QUEUE, JOBS_HIGH_QUEUE]),
+    ],
+    loops: "split-job passes a job that waits to it, and it sends the job back once, when all is there.",
+    errors: Errors::Share(Advice { meanwhile: "jobs that wait start late, or fail in the end", todo: "its log" }),
+    ..Function::DEFAULT
+};
