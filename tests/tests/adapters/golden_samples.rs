@@ -389,7 +389,7 @@ pub fn messages() -> Value {
         let job = Job { priority, ..fixtures::full_job() };
         let chunk = ChunkMessage::of(&job, CHUNK, CUT);
         match stem {
-            "Jobs" | "JobsHigh" => json!([SplitMessage::of(&job)]),
+            "Jobs" | "JobsHigh" | "Starts" => json!([SplitMessage::of(&job)]),
             "Items" | "ItemsHigh" | "ItemsLow" => {
                 let stored = Some(StoredText { by: run(3), weight: 70 });
                 json!([chunk, ChunkMessage { stored, delivery_mode: DeliveryMode::Recovered, ..chunk.clone() }])
