@@ -62,7 +62,9 @@ fn the_default_deadline_is_more_than_twice_the_time_of_all_deliveries() {
     for (name, function, _) in event_sources(&template).into_iter().filter(|(queue, ..)| of_jobs(queue)) {
         let timeout = number(&template, &properties(&template, function)["Timeout"]);
         let queue = properties(&template, name);
-        let visibility = mapped(&template, &queue["VisibilityTimeout"], timeout);
+        // That of a function whose time limit is no parameter is a number.
+        let visibility = &queue["VisibilityTimeout"];
+        let visibility = visibility.as_u64().unwrap_or_else(|| mapped(&template, visibility, timeout));
         let deliveries = number(&template, &queue["RedrivePolicy"]["maxReceiveCount"]);
         let deadline = default_of(&template, "DefaultDeadlineSeconds");
         assert!(deliveries * visibility * 2 < deadline, "{name}: 2 × {deliveries} × {visibility} s");

@@ -45,8 +45,14 @@ fn recursion_is_allowed_for_functions_that_receive_their_own_messages_only() {
     let template = template();
     let wakes = wakes(&template);
     let coming_back: BTreeSet<&str> = wakes.keys().map(String::as_str).filter(|f| comes_back(f, &wakes)).collect();
-    let expected =
-        ["CompleteJobFunction", "DeadLetterFunction", "FetchFileFunction", "ProcessItemsFunction", "SplitJobFunction"];
+    let expected = [
+        "CompleteJobFunction",
+        "DeadLetterFunction",
+        "FetchFileFunction",
+        "ProcessItemsFunction",
+        "SplitJobFunction",
+        "StartJobFunction",
+    ];
     assert_eq!(coming_back, BTreeSet::from(expected));
 
     let functions = template.resources_of("AWS::Serverless::Function");

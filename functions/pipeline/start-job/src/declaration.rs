@@ -19,9 +19,10 @@ pub static FUNCTION: Function = Function {
             .why("The slots of a job that waits: it gives them back, and takes them when it goes on."),
         Use::of("Uploads", &["dynamodb:GetItem"], &[UPLOADS_TABLE]),
         Use::names(&[RECORDS_TABLE]),
-        Use::of("Files", &["s3:GetObject"], &[BUCKET])
-            .parts(&["/uploads/*", "/results/*"])
-            .why("What a job waited for: an upload, or a result of another job."),
+        Use::FILES.unseen(&[("s3:GetObject", "Bucket/inbox/*", "reading a file of the inbox, which is never fetched")]),
+        Use::of("Results", &["s3:GetObject"], &[BUCKET])
+            .parts(&["/results/*"])
+            .why("A result of a job that it waited for."),
         Use::MISSING_OBJECTS,
         Use::send(&[JOBS_QUEUE, JOBS_HIGH_QUEUE]),
     ],
