@@ -6,11 +6,13 @@ use acceptance::faults::at_every_call;
 use acceptance::files;
 use acceptance::world::World;
 use create_job::create::CreateJobError;
+use dead_letter::settle::{DeadLetterEnd, DeadMessage};
 use rowmill_api::job::Stage;
 use rowmill_core::model::ids::{FileGuid, JobGuid};
 use rowmill_core::model::job::StopCode;
 use rowmill_core::model::job::states::Status;
 use rowmill_core::model::keys;
+use rowmill_core::model::messages::SplitMessage;
 use rowmill_core::model::upload::{FetchBegun, FetchFailure, Multipart, Origin, Upload, UploadState};
 use rowmill_core::model::why::ReasonCode;
 use rowmill_core::ports::{Ceilings, Clock, Jobs, Objects, UploadStore, Waits};
@@ -171,7 +173,7 @@ async fn a_job_that_waits_is_paused_resumed_cancelled_and_stopped_like_any_other
     world.run().await;
     world.clock.advance(Duration::from_secs(101));
     world.sweep_and_run().await;
-    ended_as(&world, late, StopCode::CapacityExceeded, "").await;
+    ended_as(&world, late, StopCode::DeadlineExceeded, "was not there in time").await;
 }
 
 #[tokio::test]
@@ -191,6 +193,80 @@ async fn a_job_whose_file_comes_when_no_slot_is_free_waits_for_one() {
     world.sweep().await;
     assert_eq!(world.completed(job).await, 4);
     assert_eq!(shared(&world), [0, 0]);
+}
+
+#[tokio::test]
+async fn a_job_may_follow_one_that_has_the_only_slot() {
+    let ceilings = Ceilings { owner: 9, job_type: 1, system: 1 };
+    let world = World::new(chunks_of(2).but(|limits| limits.create.ceilings = ceilings));
+    let file = world.store_csv(files::plain_csv(3)).await;
+    let first = create(&world, json!({ "fileGuid": file })).await.unwrap();
+    let then = create(&world, json!({ "fileGuid": file, "after": first })).await.unwrap();
+    let other = create(&world, json!({ "fileGuid": file })).await.unwrap_err();
+    assert!(matches!(other, CreateJobError::Full(_)), "{other:?}");
+    assert_eq!(world.completed(first).await, 3);
+    wake(&world, first.0).await;
+    assert_eq!(world.completed(then).await, 3);
+}
+
+#[tokio::test]
+async fn a_waiting_job_that_is_resumed_needs_no_slot_yet() {
+    let ceilings = Ceilings { owner: 9, job_type: 9, system: 1 };
+    let world = World::new(chunks_of(2).but(|limits| limits.create.ceilings = ceilings));
+    let (file, other) = (fetching(&world).await, world.store_csv(files::plain_csv(3)).await);
+    create(&world, json!({ "fileGuid": other })).await.unwrap();
+    let job = create(&world, json!({ "fileGuid": file })).await.unwrap();
+    world.pause(job).await;
+    world.resume(job).await;
+    look(&world).await;
+    assert_eq!((world.show(job).await.stage, shared(&world)), (Stage::Fetching.into(), [1, 1]));
+}
+
+#[tokio::test]
+async fn a_dead_letter_of_a_job_that_waits_or_waited_does_not_stop_it() {
+    let (world, file, job) = waiting().await;
+    let early = DeadMessage::Split(SplitMessage::of(&world.jobs.job(job).await.unwrap()));
+    assert_eq!(world.dead_letters.settle("early", &early).await.unwrap(), DeadLetterEnd::Obsolete);
+    fetched(&world, file, files::plain_csv(3)).await;
+    wake(&world, file.0).await;
+    look(&world).await;
+    // It is sent to be split, and nobody has taken it up.
+    assert!(!world.jobs.job(job).await.unwrap().is_awaiting());
+    assert_eq!(world.dead_letters.settle("late", &early).await.unwrap(), DeadLetterEnd::Obsolete);
+    assert_eq!(world.completed(job).await, 3);
+}
+
+#[tokio::test]
+async fn the_failed_rows_of_a_job_can_be_waited_for_however_it_ends() {
+    let world = World::new(chunks_of(2));
+    let schema = json!({ "properties": { "id": { "maximum": 0 } } });
+    let file = world.store_csv(files::plain_csv(4)).await;
+    let first = create(&world, json!({ "fileGuid": file, "params": { "schema": schema } })).await.unwrap();
+    let failed = create(&world, json!({ "source": { "jobGuid": first, "file": "failedRows" } })).await.unwrap();
+    let output = create(&world, output_of(first)).await.unwrap();
+    assert_eq!(world.completed(first).await, 0);
+    wake(&world, first.0).await;
+    assert_eq!(world.completed(failed).await, 4);
+    ended_as(&world, output, StopCode::PrecedingFailed, "did not end well").await;
+    let late = create(&world, output_of(first)).await.unwrap_err();
+    assert!(late.to_string().contains("has not ended well"), "{late}");
+}
+
+#[tokio::test]
+async fn an_export_may_follow_the_import_that_makes_its_dataset() {
+    let world = World::new(chunks_of(3));
+    let file = world.store_csv(files::plain_csv(5)).await;
+    let params = json!({ "dataset": "new", "key": "id" });
+    let import = world.create("import", file, params).await.unwrap().job_guid;
+    let export = |dataset: &str| {
+        let params = json!({ "dataset": dataset, "format": "jsonl" });
+        world.request(json!({ "jobType": "export", "after": import, "params": params }))
+    };
+    let (good, bad) = (export("new").await.unwrap().job_guid, export("other").await.unwrap().job_guid);
+    assert_eq!(world.completed(import).await, 5);
+    wake(&world, import.0).await;
+    assert_eq!(world.completed(good).await, 5);
+    ended_as(&world, bad, StopCode::SourceFailed, "there is none").await;
 }
 
 #[tokio::test]

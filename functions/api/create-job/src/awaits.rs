@@ -4,6 +4,7 @@ use jiff::Timestamp;
 use rowmill_api::request::JobSource;
 use rowmill_core::model::ids::Owner;
 use rowmill_core::model::job::{Awaits, Job, Stop, StopCode};
+use rowmill_core::model::results::ResultKind;
 use rowmill_core::model::spec::{AwaitedFile, Source, Spec};
 use rowmill_core::model::warnings::Warning;
 use rowmill_core::ports::{PortError, found};
@@ -65,17 +66,19 @@ impl Creator {
     pub async fn look(&self, job: &Job) -> Result<Look, PortError> {
         let now = self.clock.now();
         let never = |code, message| Ok(Look::Never(Stop::because(code, message, now)));
+        let spec = self.jobs.spec(job.job_guid).await?;
         if let Some(Awaits::Job(before)) = job.awaits {
-            match found(self.jobs.owned(&job.owner, before, now).await)?.map(|before| before.has_ended_well()) {
-                Some(Some(true)) => {}
+            let ended = found(self.jobs.owned(&job.owner, before, now).await)?;
+            let failed =
+                |how: &str| never(StopCode::PrecedingFailed, format!("job {before}, for which it waited, {how}"));
+            match ended.map(|before| before.has_ended_well()) {
                 Some(None) => return Ok(Look::NotYet(Awaits::Job(before))),
-                Some(Some(false)) | None => {
-                    let message = format!("job {before}, for which it waited, did not end well");
-                    return never(StopCode::PrecedingFailed, message);
-                }
+                Some(Some(false)) if needs_good_end(&spec.source) => return failed("did not end well"),
+                Some(Some(_)) => {}
+                None => return failed("has expired"),
             }
         }
-        match self.find(job).await {
+        match self.find(job, spec).await {
             Ok((spec, warnings)) => Ok(Look::Found(Box::new(spec), warnings)),
             Err(CreateJobError::UploadFetching(_)) => Ok(Look::NotYet(Awaits::File)),
             // It was redriven since.
@@ -86,14 +89,17 @@ impl Creator {
     }
 
     /// The spec of a job, with its file if that was awaited.
-    async fn find(&self, job: &Job) -> Result<(Spec, Vec<Warning>), CreateJobError> {
-        let spec = self.jobs.spec(job.job_guid).await?;
+    async fn find(&self, job: &Job, spec: Spec) -> Result<(Spec, Vec<Warning>), CreateJobError> {
         let (file_guid, source) = match spec.source {
             Source::Awaited(AwaitedFile::Upload(file_guid)) => (Some(file_guid), None),
             Source::Awaited(AwaitedFile::Result { job: job_guid, kind: file }) => {
                 (None, Some(JobSource { job_guid, file }))
             }
-            _ => return Ok((spec, Vec::new())),
+            Source::Dataset { ref dataset } => {
+                self.refuse_unknown_dataset(&job.owner, dataset).await?;
+                return Ok((spec, Vec::new()));
+            }
+            Source::File(_) | Source::Packed { .. } => return Ok((spec, Vec::new())),
         };
         let (job_type, params) = (spec.job_type, spec.params);
         let request = CreateJobRequest {
@@ -111,4 +117,12 @@ impl Creator {
         let Specified { spec, warnings, .. } = specified;
         Ok((self.jobs.put_found(&spec).await?, warnings))
     }
+}
+
+/// False for the rows that a job leaves: they are there however it ends.
+const fn needs_good_end(source: &Source) -> bool {
+    !matches!(
+        source,
+        Source::Awaited(AwaitedFile::Result { kind: ResultKind::FailedRows | ResultKind::UnprocessedRows, .. })
+    )
 }

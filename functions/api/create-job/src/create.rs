@@ -24,8 +24,8 @@ use rowmill_core::model::spec::{AwaitedFile, Source, Spec};
 use rowmill_core::model::warnings::{self, Warning};
 use rowmill_core::ports::processor::{InputKind, JobType, ParamsError};
 use rowmill_core::ports::{
-    Ceilings, Clock, Created, Dedupe, Entropy, Idempotency, JobStore, NewJob, Objects, OutstandingUploads, PortError,
-    Queue, RecordStore, UploadStore,
+    Admission, Ceilings, Clock, Created, Dedupe, Entropy, Idempotency, JobStore, NewJob, Objects, OutstandingUploads,
+    PortError, Queue, RecordStore, UploadStore, found,
 };
 use rowmill_core::text::{Head, SCANNER_VERSION};
 
@@ -232,7 +232,7 @@ impl Creator {
             file.etag = self.objects.put(&file.key, JSON_LINES, first.bytes, None).await?;
         }
         let idempotency = idempotency.map(|asked| self.remembered_as(asked, now));
-        let mut job = Job { awaits, ..self.job_row(&spec, request, priority) };
+        let mut job = self.job_row(&spec, request, priority).awaiting(awaits);
         warnings::add(&mut job.warnings, found);
         let ceilings = self.ceilings(request);
         Ok(Prepared::New(Box::new(NewJob { job, spec, ceilings, idempotency, dedupe })))
@@ -280,7 +280,8 @@ impl Creator {
         let DetectedSource { source, head, warnings, first, .. } = detected;
         let mut spec = self.spec(job_guid, owner, request, source, head, now);
         let processor = job_type.prepare(&spec)?;
-        if let Source::Dataset { dataset } = &spec.source {
+        // The job that it follows may make the dataset.
+        if let (Source::Dataset { dataset }, None) = (&spec.source, request.after) {
             self.refuse_unknown_dataset(owner, dataset).await?;
         }
         spec.output = processor.output();
@@ -319,13 +320,24 @@ impl Creator {
     }
 
     async fn refuse_if_full(&self, owner: &Owner, request: &CreateJobRequest) -> Result<(), CreateJobError> {
-        match self.jobs.taken(owner, &request.job_type).await?.reached(self.ceilings(request)) {
-            None => Ok(()),
-            Some(full) => Err(CreateJobError::Full(full)),
-        }
+        let reached = self.jobs.taken(owner, &request.job_type).await?.reached(self.ceilings(request));
+        let Some(full) = reached else { return Ok(()) };
+        // One that waits takes no shared slot yet.
+        let may_pass = full.admission != Admission::OwnerFull && self.may_wait(owner, request).await?;
+        if may_pass { Ok(()) } else { Err(CreateJobError::Full(full)) }
     }
 
-    async fn refuse_unknown_dataset(&self, owner: &Owner, dataset: &str) -> Result<(), CreateJobError> {
+    /// True if the job may have to wait before it starts.
+    async fn may_wait(&self, owner: &Owner, request: &CreateJobRequest) -> Result<bool, PortError> {
+        if request.after.is_some() || request.source.is_some() {
+            return Ok(true);
+        }
+        let Some(file_guid) = request.file_guid else { return Ok(false) };
+        let upload = found(self.uploads.owned(owner, file_guid, self.clock.now()).await)?;
+        Ok(upload.is_some_and(|upload| upload.is_fetching()))
+    }
+
+    pub(crate) async fn refuse_unknown_dataset(&self, owner: &Owner, dataset: &str) -> Result<(), CreateJobError> {
         if self.records.opened(&dataset_of(owner, dataset)).await?.is_some() {
             return Ok(());
         }

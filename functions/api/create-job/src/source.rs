@@ -81,17 +81,20 @@ impl SourceDetector<'_> {
         let job = found(self.jobs.owned(owner, job_guid, self.now).await)?;
         let job = job.ok_or(CreateJobError::UnknownJob { field: "source.jobGuid", job: job_guid })?;
         let results = job.end().ok_or(CreateJobError::JobActive(job_guid))?.results;
-        let manifest = match &results {
-            Some(results) => read_manifest(&**self.objects, job_guid, results).await?,
-            None => None,
-        };
-        let (kind, mut files) =
-            (kind.as_str(), manifest.map(|(manifest, _)| manifest.files).unwrap_or_default().into_iter());
-        let none = || {
-            InvalidField::new("source.file", format!("names no result: job {job_guid} has no file of kind `{kind}`."))
-        };
-        let stored = files.find(|stored| stored.file.kind.as_str() == kind).ok_or_else(none)?;
-        let key = results.map(|results| results.file_key(job_guid, &stored)).unwrap_or_default();
+        if kind == ResultKind::Output && job.has_ended_well() == Some(false) {
+            let message = format!("names a job that has not ended well: {job_guid} is {}.", job.status().as_str());
+            return Err(InvalidField::new("source.jobGuid", message).into());
+        }
+        let kind = kind.as_str();
+        let wrong = |message: String| InvalidField::new("source.file", message);
+        let none = || wrong(format!("names no result: job {job_guid} has no file of kind `{kind}`."));
+        let results = results.ok_or_else(none)?;
+        let (manifest, _) = read_manifest(&**self.objects, job_guid, &results).await?.ok_or_else(none)?;
+        let stored = manifest.files.into_iter().find(|stored| stored.file.kind.as_str() == kind).ok_or_else(none)?;
+        if let Some(left_out) = manifest.left_out.into_iter().find(|left_out| left_out.file == stored.file.name) {
+            return Err(wrong(format!("names a file that is not whole: {}", left_out.message)).into());
+        }
+        let key = results.file_key(job_guid, &stored);
         let head = found(self.objects.head(&key).await)?.ok_or_else(none)?;
         let file = SourceFile { file_guid: None, key, etag: head.etag, size: head.size };
         Ok((stored.file, file))
@@ -133,6 +136,10 @@ impl SourceDetector<'_> {
             Err(PortError::NotFound) => return Err(CreateJobError::UnknownUpload(file_guid)),
             head => head?,
         };
+        // `fetch-file` has stored it since its row was read.
+        if upload.is_fetching() {
+            return Err(CreateJobError::UploadFetching(file_guid));
+        }
         if head.size != upload.size {
             let (announced, stored) = (upload.size, head.size);
             return Err(CreateJobError::UploadSize { file: file_guid, announced, stored });

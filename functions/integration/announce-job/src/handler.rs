@@ -16,12 +16,12 @@ use crate::announce::{Announced, Announcer};
 /// None could be announced: the invocation counts as failed.
 pub async fn handle(announcer: &Announcer, changes: Vec<RowChange>) -> Result<Option<String>, PortError> {
     let (places, changes): (Vec<String>, Vec<JobChange>) = changes.into_iter().filter_map(job_change).unzip();
+    let announced = announcer.announce(changes.iter().map(|change| (change.before.as_ref(), &change.after))).await;
     for ended in changes.iter().map(|change| &change.after).filter(|job| job.is_ended()) {
         if let Err(error) = announcer.waker.wake(ended.job_guid.0).await {
             tracing::warn!(job.id = %ended.job_guid, error = &error as &dyn Error, "jobs that wait are not told");
         }
     }
-    let announced = announcer.announce(changes.iter().map(|change| (change.before.as_ref(), &change.after))).await;
     let mut told = false;
     let mut open = None;
     for (place, announced) in places.into_iter().zip(announced) {

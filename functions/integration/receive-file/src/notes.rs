@@ -1,6 +1,6 @@
 //! The request of a dropped object: in notes on the object itself, or in a sidecar beside it.
 //!
-//! Both hold a job request as for `POST /api/jobs`, without `jobType`, `fileGuid` and `items`, which come from the
+//! Both hold a job request as for `POST /api/jobs`, without `jobType`, `fileGuid`, `source` and `items`, which come from the
 //! object. Notes are short (2 KB) and ASCII; a sidecar may be as long as a request.
 
 use create_job::request::CreateJobRequest;
@@ -93,7 +93,7 @@ impl JobNotes {
     /// [`JobNotesError::Shape`] if it is not a valid request.
     pub fn request(mut self, job_type: &str, file_guid: FileGuid) -> Result<CreateJobRequest, JobNotesError> {
         let place = self.place;
-        for field in ["jobType", "fileGuid", "items"] {
+        for field in ["jobType", "fileGuid", "source", "items"] {
             if self.request.contains_key(field) {
                 let message = "it must be left out, because it follows from the object".to_owned();
                 return Err(JobNotesError::Shape { place, field: field.to_owned(), message });

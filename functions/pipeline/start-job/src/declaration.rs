@@ -15,10 +15,12 @@ pub static FUNCTION: Function = Function {
     settings: &[CreateLimits::GROUP, OwnerPrioritySettings::GROUP, JobTypeSettings::GROUP, JobTargets::GROUP],
     uses: &[
         Use::of("Jobs", &["dynamodb:GetItem", "dynamodb:UpdateItem"], &[JOBS_TABLE]),
-        Use::of("Admission", &["dynamodb:UpdateItem"], &[ADMISSION_TABLE])
-            .why("The slots of a job that waits: it gives them back, and takes them when it goes on."),
+        Use::of("Admission", &["dynamodb:BatchGetItem", "dynamodb:UpdateItem"], &[ADMISSION_TABLE])
+            .why("The slots that a job takes when it starts.")
+            .unseen(&[("dynamodb:BatchGetItem", "AdmissionTable", "starting a job whose shards have no slot left")]),
         Use::of("Uploads", &["dynamodb:GetItem"], &[UPLOADS_TABLE]),
-        Use::names(&[RECORDS_TABLE]),
+        Use::of("Datasets", &["dynamodb:GetItem"], &[RECORDS_TABLE])
+            .why("Whether the dataset of an export exists now."),
         Use::FILES.unseen(&[("s3:GetObject", "Bucket/inbox/*", "reading a file of the inbox, which is never fetched")]),
         Use::of("Results", &["s3:GetObject"], &[BUCKET])
             .parts(&["/results/*"])

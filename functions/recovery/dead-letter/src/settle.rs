@@ -214,6 +214,10 @@ impl DeadLetters {
             self.steps.split_end.announce(job).await?;
             return Ok(DeadLetterEnd::Obsolete);
         }
+        if job.is_awaiting() {
+            // The sweep looks again for what it waits for.
+            return Ok(DeadLetterEnd::Obsolete);
+        }
         // The split has made progress since, or the job was paused: a resume has a message of its own. If that is lost,
         // the sweep recovers it.
         let has_moved = |job: &Job| (job.split.tallies, job.pauses) != (message.tallies, message.pauses);

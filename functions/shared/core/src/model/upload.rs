@@ -71,6 +71,13 @@ pub struct FetchFailure {
     pub detail: String,
 }
 
+impl Upload {
+    /// True while Rowmill fetches it.
+    pub const fn is_fetching(&self) -> bool {
+        self.origin.is_some() && matches!(self.state, UploadState::Pending { .. })
+    }
+}
+
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum UploadState {
     /// The client is sending it, or Rowmill fetches it: in one piece, or in parts under this multipart upload.

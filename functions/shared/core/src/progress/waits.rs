@@ -5,7 +5,7 @@ use std::sync::Arc;
 use uuid::Uuid;
 
 use crate::model::messages::SplitMessage;
-use crate::ports::{JobStore, PortError, Queue, found};
+use crate::ports::{JobStore, PortError, Queue};
 use crate::wiring::{Missing, Ports};
 
 /// Starts the jobs that wait for an upload or a job.
@@ -25,8 +25,12 @@ impl Waker {
     pub async fn wake(&self, awaited: Uuid) -> Result<(), PortError> {
         let mut messages = Vec::new();
         for job in self.jobs.awaiting(awaited).await? {
-            let job = found(self.jobs.job(job).await)?.filter(|job| job.is_awaiting());
-            messages.extend(job.as_ref().map(SplitMessage::of));
+            match self.jobs.job(job).await {
+                Ok(job) if job.is_awaiting() => messages.push(SplitMessage::of(&job)),
+                // An unreadable row keeps nobody else waiting.
+                Ok(_) | Err(PortError::NotFound | PortError::Invalid { .. }) => {}
+                Err(error) => return Err(error),
+            }
         }
         if messages.is_empty() { Ok(()) } else { self.splits.send(&messages).await }
     }

@@ -148,6 +148,7 @@ pub async fn job_store<S: JobStore>(make: impl AsyncFn() -> S) {
     );
     run_checks!(
         make,
+        waits::a_waiting_job_takes_the_slot_of_its_owner_alone_until_it_goes_on,
         waits::a_waiting_job_is_listed_under_all_that_it_waits_for,
         waits::the_first_spec_that_is_found_counts,
     );

@@ -1,10 +1,14 @@
 use uuid::Uuid;
 
-use super::fixtures::{guid, new_job};
+use super::fixtures::{end, guid, leased, new_job};
+use crate::contract::at;
+use crate::model::cost::Usage;
 use crate::model::ids::FileGuid;
 use crate::model::job::Awaits;
 use crate::model::spec::{AwaitedFile, Source};
-use crate::ports::{JobStore, NewJob, PortError};
+use crate::ports::{
+    Admission, Ceilings, CreateError, Created, Full, Idempotency, JobStore, NewJob, PortError, UpdateAnswer,
+};
 
 const FILE: FileGuid = FileGuid(Uuid::from_u128(77));
 
@@ -12,8 +16,30 @@ const FILE: FileGuid = FileGuid(Uuid::from_u128(77));
 fn waiting(number: u32, before: Option<u32>) -> NewJob {
     let mut new = new_job(number, "me");
     new.spec.source = Source::Awaited(AwaitedFile::Upload(FILE));
-    new.job.awaits = Some(before.map_or(Awaits::File, |before| Awaits::Job(guid(before))));
+    new.job = new.job.awaiting(Some(before.map_or(Awaits::File, |before| Awaits::Job(guid(before)))));
     new
+}
+
+pub async fn a_waiting_job_takes_the_slot_of_its_owner_alone_until_it_goes_on(store: &impl JobStore) {
+    let ceilings = Ceilings { owner: 2, job_type: 1, system: 1 };
+    let idempotency = Some(Idempotency { key: "k".into(), fingerprint: "f".into(), expires_at: at(900) });
+    let busy = NewJob { ceilings, ..new_job(1, "you") };
+    store.create(&busy).await.unwrap();
+    for number in [2, 3] {
+        let waiting = NewJob { ceilings, idempotency: idempotency.clone(), ..waiting(number, None) };
+        let expected = if number == 2 { Created::New } else { Created::Before(guid(2)) };
+        assert_eq!(store.create(&waiting).await.unwrap(), expected);
+    }
+    store.create(&NewJob { ceilings, ..waiting(4, None) }).await.unwrap();
+    let third = store.create(&NewJob { ceilings, ..waiting(5, None) }).await;
+    assert!(matches!(third, Err(CreateError::Full(Full { admission: Admission::OwnerFull, .. }))), "{third:?}");
+    let seen = store.job(guid(2)).await.unwrap();
+    let next = seen.found(&new_job(2, "me").spec, &[], at(9)).unwrap();
+    assert!(matches!(store.update(&seen, &next, Usage::NONE).await.unwrap(), UpdateAnswer::Full(_)));
+    store.complete(&end(leased(store, guid(1), 9).await)).await.unwrap();
+    assert!(matches!(store.update(&seen, &next, Usage::NONE).await.unwrap(), UpdateAnswer::Written(_)));
+    let taken = store.taken(&seen.owner, "import").await.unwrap();
+    assert_eq!([taken.owner.active, taken.job_type.active, taken.system.active], [2, 1, 1]);
 }
 
 pub async fn a_waiting_job_is_listed_under_all_that_it_waits_for(store: &impl JobStore) {

@@ -21,13 +21,18 @@ impl Slots {
         self.active.get(scope).copied().unwrap_or(0)
     }
 
-    /// Takes the slots of a job, all or none.
+    /// Takes the slots of a job, all or none: that of its owner, and the shared ones if it has them.
     pub fn take(&mut self, job: &Job, ceilings: Ceilings) -> Result<(), Full> {
-        match self.taken(&job.owner, &job.job_type).reached(ceilings) {
+        let scopes = scopes(&job.owner, &job.job_type);
+        let (wanted, needed) = match job.has_shared_slots() {
+            true => (ceilings, &scopes[..]),
+            false => (Ceilings { job_type: u32::MAX, system: u32::MAX, ..ceilings }, &scopes[..1]),
+        };
+        match self.taken(&job.owner, &job.job_type).reached(wanted) {
             Some(full) => Err(full),
             None => {
                 self.ceilings.insert(job.job_guid, ceilings);
-                self.add(&scopes(&job.owner, &job.job_type));
+                self.add(needed);
                 Ok(())
             }
         }

@@ -39,15 +39,20 @@ impl Job {
         job.into_iter().chain(file).collect()
     }
 
-    /// It waits, for this now. Its shared slots are for others meanwhile.
-    pub fn wait_for(&self, awaits: Awaits, now: Timestamp) -> Option<Self> {
-        let slots = if self.has_shared_slots() { SharedSlots::Returned } else { self.slots };
-        let is_new = (self.awaits, self.slots) != (Some(awaits), slots);
-        let moved_at = if is_new { now } else { self.moved_at };
-        self.goes_on().then(|| Self { awaits: Some(awaits), slots, moved_at, ..self.clone() })
+    /// A new job that waits. Shared slots are for others meanwhile.
+    #[must_use]
+    pub fn awaiting(self, awaits: Option<Awaits>) -> Self {
+        let slots = if awaits.is_some() { SharedSlots::Returned } else { self.slots };
+        Self { awaits, slots, ..self }
     }
 
-    /// All is there, and this is the spec now: it may be split. It takes its shared slots again if it has returned them.
+    /// It waits for this now.
+    pub fn wait_for(&self, awaits: Awaits, now: Timestamp) -> Option<Self> {
+        let moved_at = if self.awaits == Some(awaits) { self.moved_at } else { now };
+        self.goes_on().then(|| Self { awaits: Some(awaits), moved_at, ..self.clone() })
+    }
+
+    /// All is there, and this is the spec now: it may be split. It takes its shared slots.
     pub fn found(&self, spec: &Spec, warnings: &[Warning], now: Timestamp) -> Option<Self> {
         let mut all = self.warnings.clone();
         warnings::add(&mut all, warnings::of_columns(&spec.head));
@@ -60,8 +65,11 @@ impl Job {
             warnings: all,
             split: SplitState::from(spec.head.data_start),
             slots: SharedSlots::Held,
+            // It goes on, like one that is resumed: messages from before do not stop it.
+            pauses: self.pauses + 1,
             recoveries: 0,
             moved_at: now,
+            wake_at: Some(now),
             ..self.clone()
         })
     }
@@ -87,12 +95,12 @@ mod tests {
     use crate::model::job::{Lease, Stop, StopCode};
 
     fn awaiting() -> Job {
-        Job { awaits: Some(Awaits::File), data_bytes: 0, ..fixtures::job() }
+        Job { data_bytes: 0, ..fixtures::job() }.awaiting(Some(Awaits::File))
     }
 
     #[test]
     fn what_is_found_takes_the_place_of_what_was_awaited_once() {
-        let (mut spec, waiting) = (fixtures::spec(), awaiting().wait_for(Awaits::File, at(3)).unwrap());
+        let (mut spec, waiting) = (fixtures::spec(), awaiting());
         assert!(!waiting.has_shared_slots());
         assert_eq!(waiting.wait_for(Awaits::File, at(4)), Some(waiting.clone()), "nothing has moved");
         spec.head.data_start = 7;
@@ -102,6 +110,7 @@ mod tests {
         let found = waiting.found(&spec, &[warnings::trailing_bytes(7)], at(9)).unwrap();
         assert_eq!((found.data_start, found.data_bytes, found.split.cursor.offset), (7, 93, 7));
         assert!(found.has_shared_slots() && !found.is_awaiting() && found.warnings.len() == 1);
+        assert_eq!((found.pauses, found.wake_at), (1, Some(at(9))), "older messages are from before");
         assert_eq!((found.found(&spec, &[], at(10)), found.wait_for(Awaits::File, at(10))), (None, None));
     }
 

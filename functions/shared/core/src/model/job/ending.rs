@@ -46,6 +46,11 @@ impl Stop {
     /// lacked capacity and not time.
     pub fn overdue(job: &Job, at: Timestamp) -> Self {
         match job.first_chunk_at {
+            _ if job.awaits.is_some() => {
+                let message = "the file or the job that it waited for was not there in time; try again later, or with a \
+                               longer deadline";
+                Self::because(StopCode::DeadlineExceeded, message, at)
+            }
             Some(_) => Self::deadline_exceeded(at),
             None if at < job.deadline_at => {
                 let message = "no row of the job was processed within its `startWithinSeconds`: the system or its workers \

@@ -69,7 +69,8 @@ impl Job {
                 phase: Phase::Runnable,
                 pauses: self.pauses + 1,
                 resend_from: Some(0),
-                slots: SharedSlots::Held,
+                // One that waits takes them when it starts.
+                slots: if self.awaits.is_some() { SharedSlots::Returned } else { SharedSlots::Held },
                 recoveries: 0,
                 moved_at: now,
                 wake_at: Some(now),

@@ -38,6 +38,12 @@ impl KeyRow {
     }
 }
 
+/// Number of counters that a new job is added to: that of its owner, and those of its type and of the system if it has
+/// shared slots.
+const fn slots_of(job: &Job) -> usize {
+    if job.has_shared_slots() { 3 } else { 1 }
+}
+
 /// Meaning of a refused transaction.
 enum Refusal {
     /// The job exists, this one or that of an earlier request.
@@ -58,15 +64,15 @@ fn dedupe_scope(owner: &Owner, key: &str) -> String {
 impl Admissions for DynamoDbJobStore {
     async fn create(&self, new: &NewJob) -> Result<Created, CreateError> {
         let (owner, mut shards) = (&new.job.owner, Shards::first(new.job.job_guid, new.ceilings));
-        // Job, spec, three counters, the keys, and what it waits for; then the message to the splitter.
+        // Job, spec, counters, the keys, and what it waits for; then the message to the splitter.
         let keys = u64::from(new.idempotency.is_some()) + u64::from(new.dedupe.is_some());
-        let rows = 5 + keys + new.job.awaited(&new.spec.source).len() as u64;
+        let rows = 2 + slots_of(&new.job) as u64 + keys + new.job.awaited(&new.spec.source).len() as u64;
         let ahead = Usage::of_transaction(rows).with_sends(1);
         let usage = self.share(ahead);
         let mut backoff = Backoff::while_a_client_waits();
         for tries in 1..=TRIES {
             let mut items = vec![self.put_job(new, shards, usage)?, put_spec(DOING, &self.jobs_table, &new.spec)?];
-            items.extend(self.take_slots(DOING, &new.job, new.ceilings, shards)?);
+            items.extend(self.take_slots(DOING, &new.job, new.ceilings, shards)?.into_iter().take(slots_of(&new.job)));
             if let Some(wanted) = &new.idempotency {
                 let (scope, fingerprint) = (remembered_scope(owner, &wanted.key), wanted.fingerprint.clone());
                 let row = KeyRow::new(scope, new.job.job_guid, fingerprint, wanted.expires_at);
@@ -158,22 +164,23 @@ impl DynamoDbJobStore {
         if failed(0) {
             return Ok(Refusal::Created(Created::New));
         }
-        if let (true, Some(wanted)) = (failed(5), &new.idempotency) {
-            let there = self.holder(remembered_scope(&new.job.owner, &wanted.key), &reasons[5]).await?;
+        let keys = 2 + slots_of(&new.job);
+        if let (true, Some(wanted)) = (failed(keys), &new.idempotency) {
+            let there = self.holder(remembered_scope(&new.job.owner, &wanted.key), &reasons[keys]).await?;
             return match there.fingerprint == wanted.fingerprint {
                 true if there.job_id == new.job.job_guid => Ok(Refusal::Created(Created::New)),
                 true => Ok(Refusal::Created(Created::Before(there.job_id))),
                 false => Err(CreateError::KeyReused),
             };
         }
-        let place = 5 + usize::from(new.idempotency.is_some());
+        let place = keys + usize::from(new.idempotency.is_some());
         if let (true, Some(wanted)) = (failed(place), &new.dedupe) {
             let there = self.holder(dedupe_scope(&new.job.owner, &wanted.key), &reasons[place]).await?;
             // Another job has it, or this one after a lost reply.
             let is_ours = there.job_id == new.job.job_guid;
             return Ok(Refusal::Created(if is_ours { Created::New } else { Created::Same(there.job_id) }));
         }
-        let of_slots = reasons.get(2..5).unwrap_or_default();
+        let of_slots = reasons.get(2..keys).unwrap_or_default();
         let others = self.other_shards(DOING, &new.job, new.ceilings, of_slots, shards, is_last).await?;
         others.map(Refusal::TryIn).map_err(CreateError::Full)
     }
