@@ -239,7 +239,7 @@ async fn a_dead_letter_of_a_job_that_waits_or_waited_does_not_stop_it() {
 #[tokio::test]
 async fn the_failed_rows_of_a_job_can_be_waited_for_however_it_ends() {
     let world = World::new(chunks_of(2));
-    let schema = json!({ "properties": { "id": { "maximum": 0 } } });
+    let schema = json!({ "properties": { "id": { "type": "integer", "maximum": 0 } } });
     let file = world.store_csv(files::plain_csv(4)).await;
     let first = create(&world, json!({ "fileGuid": file, "params": { "schema": schema } })).await.unwrap();
     let failed = create(&world, json!({ "source": { "jobGuid": first, "file": "failedRows" } })).await.unwrap();

@@ -16,7 +16,7 @@ impl Attempts for InMemoryJobStore {
         let Some(next) = attempt.job().filter(|_| job.revision == attempt.seen.revision) else {
             return Err(RedriveError::Moved(Box::new(job)));
         };
-        tables.slots.take(&job, attempt.ceilings).map_err(RedriveError::Full)?;
+        tables.slots.take(&next, attempt.ceilings).map_err(RedriveError::Full)?;
         tables.jobs.insert(next.job_guid, next.clone());
         Ok(next)
     }
