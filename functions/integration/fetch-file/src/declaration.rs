@@ -31,13 +31,10 @@ pub static FUNCTION: Function = Function {
             "Bucket",
             "completing an upload that its owner has aborted meanwhile",
         )]),
-        Use::send(&[FETCHES_QUEUE]).why("A long file continues in another invocation.").unseen(&[(
-            "sqs:SendMessage",
-            "FetchesQueue",
-            "fetching a file that takes several invocations",
-        )]),
+        Use::send(&[FETCHES_QUEUE, JOBS_QUEUE, JOBS_HIGH_QUEUE])
+            .why("A long file continues in another invocation. Jobs that wait for the file start.")
+            .unseen(&[("sqs:SendMessage", "FetchesQueue", "fetching a file that takes several invocations")]),
         Use::of("Jobs", &["dynamodb:GetItem", "dynamodb:Query"], &[JOBS_TABLE]).why("The jobs that wait for the file."),
-        Use::send(&[JOBS_QUEUE, JOBS_HIGH_QUEUE]).why("Starts the jobs that wait for the file."),
         Use::of("Postpone", &["sqs:ChangeMessageVisibility"], &[FETCHES_QUEUE])
             .why("A file comes back after a crash, or when its server is likely to answer."),
     ],
