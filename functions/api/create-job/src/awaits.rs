@@ -1,4 +1,4 @@
-//! What a job waits for: found out when it is created, and looked at again by `split-job` until it is there.
+//! What a job waits for: found out when it is created, and looked at by `start-job` until it is there.
 
 use jiff::Timestamp;
 use rowmill_api::request::JobSource;
