@@ -138,8 +138,12 @@ fn a_job_on_a_file_that_is_fetched_starts_when_it_is_stored() {
         assert_eq!((&shown["status"], &shown["stage"]), (&json!("waiting"), &json!("fetching")), "{shown}");
         let (_, why) = answer(stack.get(&format!("/api/jobs/{job}/why"))).await;
         assert_eq!(why["reasons"][0]["code"], "file_fetching", "{why}");
-        let done = stack.ended(&job).await;
-        assert_eq!((&done["outcome"], &done["itemsSucceeded"]), (&json!("succeeded"), &json!(ROWS)), "{done}");
+        let body = json!({ "jobType": "validate", "fileGuid": upload["fileGuid"], "priority": "high" });
+        let high = stack.create_from(&body).await;
+        for job in [&job, &high] {
+            let done = stack.ended(job).await;
+            assert_eq!((&done["outcome"], &done["itemsSucceeded"]), (&json!("succeeded"), &json!(ROWS)), "{done}");
+        }
 
         let missing = order(stack, "/missing.csv").await;
         let body = json!({ "jobType": "validate", "fileGuid": missing["fileGuid"] });
@@ -163,6 +167,10 @@ fn the_output_of_a_job_is_imported_by_the_next_one_in_two_requests() {
             "params": { "dataset": "chained", "key": "id" } });
         let import = accepted(stack.post("/api/jobs").json(&body)).await;
         let import = import["jobGuid"].as_str().expect("a guid").to_owned();
+        // Its dataset is not there yet.
+        let params = json!({ "dataset": "chained", "format": "jsonl" });
+        let body = json!({ "jobType": "export", "after": import, "priority": "high", "params": params });
+        let export = stack.create_from(&body).await;
         let after = ["run", "--type", "validate", "--after", &import, &file];
         let ran = stack.runs(&after).await;
         assert!(ran.code == Some(0) && ran.out.contains("succeeded  3,000"), "{}{}", ran.out, ran.err);
@@ -174,7 +182,9 @@ fn the_output_of_a_job_is_imported_by_the_next_one_in_two_requests() {
             records.values().all(|fields| fields.as_object().is_some_and(|fields| fields.len() == 2)),
             "two columns"
         );
-        for job in [&transform, &import] {
+        let exported = stack.ended(&export).await;
+        assert_eq!((&exported["outcome"], &exported["itemsSucceeded"]), (&json!("succeeded"), &json!(3000)));
+        for job in [&transform, &import, &export] {
             let audit = stack.runs(&["audit", job]).await;
             assert!(audit.code == Some(0) && audit.out.starts_with("Audit of attempt 1: proved\n"), "{audit:?}");
         }
