@@ -134,12 +134,12 @@ fn a_job_on_a_file_that_is_fetched_starts_when_it_is_stored() {
     on_the_stack(async |stack| {
         let upload = order(stack, "/big.csv?key=secret").await;
         let job = stack.create("validate", upload["fileGuid"].as_str().expect("a guid"), json!({})).await;
+        let body = json!({ "jobType": "validate", "fileGuid": upload["fileGuid"], "priority": "high" });
+        let high = stack.create_from(&body).await;
         let shown = stack.job(&job).await;
         assert_eq!((&shown["status"], &shown["stage"]), (&json!("waiting"), &json!("fetching")), "{shown}");
         let (_, why) = answer(stack.get(&format!("/api/jobs/{job}/why"))).await;
         assert_eq!(why["reasons"][0]["code"], "file_fetching", "{why}");
-        let body = json!({ "jobType": "validate", "fileGuid": upload["fileGuid"], "priority": "high" });
-        let high = stack.create_from(&body).await;
         for job in [&job, &high] {
             let done = stack.ended(job).await;
             assert_eq!((&done["outcome"], &done["itemsSucceeded"]), (&json!("succeeded"), &json!(ROWS)), "{done}");
