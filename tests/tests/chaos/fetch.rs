@@ -16,7 +16,8 @@ use serde_json::{Value, json};
 
 use crate::stack::alone_on_the_stack;
 
-const LINE_BYTES: usize = 64;
+/// Long lines, since a chunk of this stack has few of them.
+const LINE_BYTES: usize = 8192;
 
 /// Number of times that the function is killed at most: once for each part that is stored, of 16 MiB each.
 const KILLS: u64 = 10;
