@@ -1,10 +1,12 @@
 //! A file that is fetched from a server that drops connections, by a function that is killed again and again.
 //!
-//! `ROWMILL_FETCH_MIB` is its size, 128 by default. `ROWMILL_FETCH_MIB=1024 cargo test --test chaos fetch` fetches 1 GiB.
+//! `ROWMILL_FETCH_MIB` is its size, 128 by default. `ROWMILL_FETCH_MIB=1024 cargo test --test chaos fetch -- --ignored` fetches
+//! 1 GiB.
 
 use std::fmt::Write as _;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use acceptance::file_server::{FileAnswer, FileRequest, FileServer};
 use acceptance::local_stack::{answer, until};
@@ -56,9 +58,11 @@ pub async fn serve() -> FileServer {
 }
 
 #[test]
+#[ignore = "a process that is killed at its start may keep its message for minutes"]
 fn a_file_is_fetched_exactly_however_often_its_function_is_killed() {
     alone_on_the_stack(async |chaos| {
         let stack = &chaos.stack;
+        stack.hide_messages_for(&["FetchesQueueUrl"], Duration::from_secs(10)).await;
         let order = json!({ "source": { "url": FILE.get().expect("it runs").url("/lines.jsonl") } });
         let (status, upload) = answer(stack.post("/api/uploads").json(&order)).await;
         assert_eq!(status, StatusCode::ACCEPTED, "{upload}");
@@ -70,7 +74,7 @@ fn a_file_is_fetched_exactly_however_often_its_function_is_killed() {
         let again = FetchMessage { file_guid: file.parse().expect("a guid"), owner: Owner(Owner::LOCAL.to_owned()) };
         let (mut kills, mut seen) = (0, 0);
         while kills < KILLS {
-            // A process that is killed before it has done anything takes its message along for half an hour.
+            // A process that is killed before it has done anything takes its message along for a while.
             until("no further part is stored", async || stored().await > seen).await;
             seen = stored().await;
             if shown().await["status"] != "fetching" {
