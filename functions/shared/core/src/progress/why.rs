@@ -304,7 +304,7 @@ fn silent(seen: &Seen<'_>) -> Option<Reason> {
 
 fn splitting(seen: &Seen<'_>) -> Option<Reason> {
     let job = seen.job;
-    if job.split.done || job.is_held_back() || is_untaken(job) {
+    if job.split.done || job.is_held_back() || is_untaken(job) || job.awaits.is_some() {
         return None;
     }
     let message = match job.lease.is_some_and(|lease| lease.until > seen.now) {
