@@ -4,7 +4,6 @@ use jiff::Timestamp;
 use rowmill_api::request::JobSource;
 use rowmill_core::model::ids::Owner;
 use rowmill_core::model::job::{Awaits, Job, Stop, StopCode};
-use rowmill_core::model::results::ResultKind;
 use rowmill_core::model::spec::{AwaitedFile, Source, Spec};
 use rowmill_core::model::warnings::Warning;
 use rowmill_core::ports::{PortError, found};
@@ -40,10 +39,7 @@ impl Creator {
             (Some(after), _) => {
                 let job = found(self.jobs.owned(owner, after, now).await)?;
                 let job = job.ok_or(CreateJobError::UnknownJob { field: "after", job: after })?;
-                if job.has_ended_well() == Some(false) {
-                    let message = format!("names a job that has not ended well: {after} is {}.", job.status().as_str());
-                    return Err(InvalidField::new("after", message).into());
-                }
+                refuse_bad_end("after", &job)?;
                 Some(Awaits::Job(after))
             }
             (None, Source::Awaited(AwaitedFile::Result { job, .. })) => Some(Awaits::Job(*job)),
@@ -68,12 +64,16 @@ impl Creator {
         let never = |code, message| Ok(Look::Never(Stop::because(code, message, now)));
         let spec = self.jobs.spec(job.job_guid).await?;
         if let Some(Awaits::Job(before)) = job.awaits {
+            let needs_good_end = match &spec.source {
+                Source::Awaited(AwaitedFile::Result { kind, .. }) => kind.needs_good_end(),
+                _ => true,
+            };
             let ended = found(self.jobs.owned(&job.owner, before, now).await)?;
             let failed =
                 |how: &str| never(StopCode::PrecedingFailed, format!("job {before}, for which it waited, {how}"));
             match ended.map(|before| before.has_ended_well()) {
                 Some(None) => return Ok(Look::NotYet(Awaits::Job(before))),
-                Some(Some(false)) if needs_good_end(&spec.source) => return failed("did not end well"),
+                Some(Some(false)) if needs_good_end => return failed("did not end well"),
                 Some(Some(_)) => {}
                 None => return failed("has expired"),
             }
@@ -119,10 +119,11 @@ impl Creator {
     }
 }
 
-/// False for the rows that a job leaves: they are there however it ends.
-const fn needs_good_end(source: &Source) -> bool {
-    !matches!(
-        source,
-        Source::Awaited(AwaitedFile::Result { kind: ResultKind::FailedRows | ResultKind::UnprocessedRows, .. })
-    )
+/// Refuses a job that has ended, and not well, as what a new job follows or reads.
+pub(crate) fn refuse_bad_end(field: &str, job: &Job) -> Result<(), InvalidField> {
+    if job.has_ended_well() != Some(false) {
+        return Ok(());
+    }
+    let (guid, status) = (job.job_guid, job.status().as_str());
+    Err(InvalidField::new(field, format!("names a job that has not ended well: {guid} is {status}.")))
 }

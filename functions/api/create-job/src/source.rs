@@ -20,6 +20,7 @@ use rowmill_formats::{
 };
 use serde_json::{Map, Value};
 
+use crate::awaits::refuse_bad_end;
 use crate::error::CreateJobError;
 use crate::request::{CreateJobRequest, InvalidField};
 
@@ -81,9 +82,8 @@ impl SourceDetector<'_> {
         let job = found(self.jobs.owned(owner, job_guid, self.now).await)?;
         let job = job.ok_or(CreateJobError::UnknownJob { field: "source.jobGuid", job: job_guid })?;
         let results = job.end().ok_or(CreateJobError::JobActive(job_guid))?.results;
-        if kind == ResultKind::Output && job.has_ended_well() == Some(false) {
-            let message = format!("names a job that has not ended well: {job_guid} is {}.", job.status().as_str());
-            return Err(InvalidField::new("source.jobGuid", message).into());
+        if kind.needs_good_end() {
+            refuse_bad_end("source.jobGuid", &job)?;
         }
         let kind = kind.as_str();
         let wrong = |message: String| InvalidField::new("source.file", message);

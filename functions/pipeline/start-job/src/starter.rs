@@ -8,8 +8,8 @@ use std::sync::Arc;
 use create_job::awaits::Look;
 use create_job::create::Creator;
 use rowmill_core::model::messages::SplitMessage;
-use rowmill_core::ports::{Clock, Completion, JobStore, PortError, Queue, WriteLost, found};
-use rowmill_core::progress::update::update_job;
+use rowmill_core::ports::{Clock, Completion, JobStore, PortError, Queue, found};
+use rowmill_core::progress::update::{end_job, update_job};
 
 /// The use case and the ports it works through.
 pub struct Starter {
@@ -46,15 +46,12 @@ impl Starter {
                 Ok(StartEnd::Awaiting)
             }
             Look::Never(stop) => {
-                let Some(end) = Completion::of_untaken(&job, &stop, self.creator.limits.jobs.retention) else {
-                    return Ok(StartEnd::NotOurs);
-                };
-                match self.jobs.complete(&end).await {
-                    Ok(()) => Ok(StartEnd::InVain),
-                    // Its owner has paused or cancelled it meanwhile.
-                    Err(WriteLost::Condition(_)) => Ok(StartEnd::NotOurs),
-                    Err(WriteLost::Port(error)) => Err(error),
-                }
+                let end = Completion::of_untaken(&job, &stop, self.creator.limits.jobs.retention);
+                // Its owner may have paused or cancelled it meanwhile.
+                Ok(match end {
+                    Some(end) if end_job(&*self.jobs, &end).await? => StartEnd::InVain,
+                    _ => StartEnd::NotOurs,
+                })
             }
             Look::Found(spec, warnings) => {
                 let started = update_job(&*self.jobs, &job, |job| job.found(&spec, &warnings, now)).await?.job();

@@ -15,13 +15,13 @@ use rowmill_core::model::job::{Job, Stop};
 use rowmill_core::model::job_type_limits::JobTypeLimits;
 use rowmill_core::model::messages::{ChunkMessage, SplitMessage};
 use rowmill_core::model::task::{Task, TaskId};
-use rowmill_core::ports::{Clock, Completion, Due, Entropy, JobStore, PortError, Queue, Tasks, WAKE_SHARDS, WriteLost};
+use rowmill_core::ports::{Clock, Completion, Due, Entropy, JobStore, PortError, Queue, Tasks, WAKE_SHARDS};
 use rowmill_core::progress::JobSteps;
 use rowmill_core::progress::breaker::{BreakerSteps, Looked, accounted};
 use rowmill_core::progress::commit::resend::ChunkResender;
 use rowmill_core::progress::counters::Counters;
 use rowmill_core::progress::tasks::{LOOK_AT_CALLED, TaskLooks};
-use rowmill_core::progress::update::{stop_overdue, take_lease, update_job};
+use rowmill_core::progress::update::{end_job, stop_overdue, take_lease, update_job};
 use rowmill_core::sending::priority_router::PriorityRouter;
 
 pub use crate::limits::SweepLimits;
@@ -33,7 +33,7 @@ const QUEUED_LOOKS: u32 = 2;
 /// Time after which a job that waits for slots is tried again. It doubles with each try.
 const SLOT_WAIT: Duration = Duration::from_secs(45);
 
-/// Time after which `split-job` looks again for what a job waits for. It doubles with each look.
+/// Time after which `start-job` looks again for what a job waits for. It doubles with each look.
 const AWAITING_LOOK: Duration = Duration::from_secs(60);
 
 /// Maximum number of tasks of a job that one look reads.
@@ -152,7 +152,7 @@ impl Sweeper {
         if !job.is_stopped() && now >= job.stops_at() && !counters.totals.is_complete() {
             if let Some(end) = Completion::of_untaken(&job, &Stop::overdue(&job, now), self.limits.jobs.retention) {
                 // If somebody has taken it up meanwhile, it is due again at once.
-                swept.overdue += u64::from(self.end(&end).await?);
+                swept.overdue += u64::from(end_job(&*self.jobs, &end).await?);
                 return Ok((self.clock.now(), job.recoveries));
             }
             let stopped = stop_overdue(&*self.jobs, &job, now).await?;
@@ -195,15 +195,6 @@ impl Sweeper {
         self.recover(&job, &counters, swept).await?;
         let (at, recoveries) = self.later(&job, now);
         Ok((by_then(at), recoveries))
-    }
-
-    /// Ends a job, unless another write was first. Returns whether it has ended.
-    pub(crate) async fn end(&self, end: &Completion) -> Result<bool, PortError> {
-        match self.jobs.complete(end).await {
-            Ok(()) => Ok(true),
-            Err(WriteLost::Condition(_)) => Ok(false),
-            Err(WriteLost::Port(error)) => Err(error),
-        }
     }
 
     /// A paused job has no messages to send again, unless the breaker resumes it. But its last chunks may have been

@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use rowmill_core::model::job::{Job, Stop, StopCode};
 use rowmill_core::model::tally::Totals;
 use rowmill_core::ports::{Completion, PortError};
-use rowmill_core::progress::update::stop_attempt;
+use rowmill_core::progress::update::{end_job, stop_attempt};
 
 use crate::sweep::{Sweeper, Swept, TALLIES_CLOSED_MAX};
 
@@ -78,7 +78,7 @@ impl Sweeper {
         let end = Completion::of(job, &totals, None, now, self.limits.jobs.retention).filter(|_| !totals.is_complete());
         // It can be read after all, so it ends as any other job.
         let Some(end) = end else { return Ok(self.later(job, now)) };
-        if self.end(&end).await? {
+        if end_job(&*self.jobs, &end).await? {
             tracing::error!(job.id = %job.job_guid, error = error as &dyn std::error::Error, "job ended with incomplete counts");
         }
         Ok((now, job.recoveries))

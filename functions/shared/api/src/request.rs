@@ -43,7 +43,8 @@ pub struct CreateJobRequest {
     /// The upload to read. A job type that reads a file needs it, or `items`. Any other job type refuses it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file_guid: Option<FileGuid>,
-    /// A result file of a job, in place of `fileGuid`. If that job has not ended, this one waits until it has ended well.
+    /// A result file of a job, in place of `fileGuid`. If that job has not ended, this one waits for its end; for its
+    /// `output`, it must end well.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<JobSource>,
     /// A job of the caller. This one waits until it has ended well: it has completed, and not every item has failed.

@@ -44,7 +44,7 @@ pub struct RunArgs {
     /// standard input
     #[arg(long, value_name = "FILE", conflicts_with = "file")]
     pub items: Option<PathBuf>,
-    /// Read a result of this job, which may still run: the job then starts when that one has ended well
+    /// Read a result of this job, which may still run: the new one then starts when that one has ended
     #[arg(long, value_name = "JOB", conflicts_with_all = ["file", "items"])]
     pub results_of: Option<JobGuid>,
     /// Which of its results

@@ -55,6 +55,13 @@ words! {
     }
 }
 
+impl ResultKind {
+    /// True if it is of use only if its job has ended well. The rows that a job leaves are there however it ends.
+    pub const fn needs_good_end(self) -> bool {
+        matches!(self, Self::Output)
+    }
+}
+
 /// The content of `manifest.json`.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]

@@ -10,7 +10,7 @@ use crate::model::ids::RunId;
 use crate::model::job::{Job, Lease, Stop, StopCode};
 use crate::model::messages::ChunkMessage;
 use crate::model::tally::{Counts, Tally};
-use crate::ports::{Clock, JobStore, PortError, UpdateAnswer};
+use crate::ports::{Clock, Completion, JobStore, PortError, UpdateAnswer, WriteLost};
 
 /// Maximum number of writes of a transition if another write is first each time. One of those who write at the same
 /// time succeeds each time, so more of them would have to write the row at once.
@@ -114,6 +114,15 @@ pub async fn take_lease(
         Updated::Before(job) if !job.is_held_by(holder) => Updated::Refused(job),
         updated => updated,
     })
+}
+
+/// Ends a job, unless another write was first. Returns whether it has ended.
+pub async fn end_job(jobs: &dyn JobStore, end: &Completion) -> Result<bool, PortError> {
+    match jobs.complete(end).await {
+        Ok(()) => Ok(true),
+        Err(WriteLost::Condition(_)) => Ok(false),
+        Err(WriteLost::Port(error)) => Err(error),
+    }
 }
 
 /// Gives the lease of a job back, if this run still holds it.
