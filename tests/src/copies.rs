@@ -48,6 +48,7 @@ pub fn chunk_messages(job_guid: JobGuid, file: &[u8], chunk_max_items: u32) -> V
         delivery_mode: DeliveryMode::Fresh,
         max_concurrency: None,
         stored: None,
+        part: None,
         job_type: None,
         priority: Priority::Normal,
         lane: None,

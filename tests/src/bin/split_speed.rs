@@ -7,14 +7,14 @@ use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use rowmill_core::fixtures;
 use rowmill_core::in_memory::ManualClock;
-use rowmill_core::model::spec::{SourceFile, Spec};
+use rowmill_core::model::spec::SourceFile;
+use rowmill_core::model::tally::CHUNKS_PER_TALLY;
 use rowmill_core::ports::{Clock, ObjectHead, Objects, PortError, PortResult};
-use rowmill_core::text::{ChunkLimits, Dialect, Format, Head, Position};
-use rowmill_formats::ReadAhead;
+use rowmill_core::text::{ChunkLimits, Dialect, Format, Position};
+use rowmill_formats::{ReadAhead, SourceReader};
 use serde_json::json;
-use split_job::cut::FileCut;
+use split_job::cut::{FileCut, PlainText};
 use split_job::split::SplitLimits;
 
 const USAGE: &str = "split_speed [--reads COUNTS] [--range-mib SIZES] [--file-mib SIZE] [--latency-ms MS] [--rate MB]
@@ -141,18 +141,16 @@ impl Measured {
 /// Megabytes of the file that are split in a second.
 async fn split(store: &Arc<FarStore>, file_bytes: u64, ahead: ReadAhead) -> f64 {
     let file = SourceFile { file_guid: None, key: "uploads/x".to_owned(), etag: "e".to_owned(), size: file_bytes };
-    let spec = Spec {
-        head: Head::without_columns(Dialect { format: Format::Csv, delimiter: b',' }, 0),
-        limits: ChunkLimits { max_items: 500, max_bytes: 1 << 20, max_record_bytes: 1 << 20 },
-        ..fixtures::spec()
-    };
+    let dialect = Dialect { format: Format::Csv, delimiter: b',' };
+    let limits = ChunkLimits { max_items: 500, max_bytes: 1 << 20, max_record_bytes: 1 << 20 };
     let clock = Arc::new(ManualClock::default());
     let deadline = clock.now() + Duration::from_secs(1);
     let began = Instant::now();
-    let mut cut = FileCut::new(store.clone(), clock, &spec, &file, Position { offset: 0, row: 1 }, ahead);
+    let text = PlainText::Read(SourceReader::new(store.clone(), file, 0, ahead));
+    let mut cut = FileCut::new(text, clock, (&dialect, limits), Position { offset: 0, row: 1 });
     let mut rows = 0;
     loop {
-        let tally = cut.next_tally(deadline).await.expect("the store has the whole file");
+        let tally = cut.next(CHUNKS_PER_TALLY, deadline).await.expect("the store has the whole file");
         if tally.chunks.is_empty() {
             break;
         }

@@ -8,8 +8,10 @@ use create_job::request::CreateJobRequest;
 use redrive_job::redrive::{RedriveJobError, RedriveRequest};
 use rowmill_api::request::Tolerance;
 use rowmill_core::model::ids::{FileGuid, JobGuid, Owner};
+use serde_json::json;
 use uuid::Uuid;
 
+use super::files::{Kind, first_file};
 use super::functions::Reply;
 use super::pauses::reply;
 use super::plan::{Operation, Planned, Redrive};
@@ -36,7 +38,7 @@ impl Run {
     pub(super) fn job_of(&self, job: usize) -> Option<(JobGuid, Owner)> {
         let file = self.plan.jobs[job].file.file_guid;
         let jobs = self.world.store.every_job();
-        jobs.iter().rfind(|job| job.file_guid == Some(file)).map(|job| (job.job_guid, job.owner.clone()))
+        jobs.iter().rfind(|job| first_file(job) == Some(file)).map(|job| (job.job_guid, job.owner.clone()))
     }
 
     pub(super) fn cancel(&mut self, planned: Planned, job: usize) {
@@ -88,14 +90,24 @@ impl Run {
     /// Uploads a file that corrects most of the failed rows.
     fn upload_correction(&mut self, job: JobGuid, owner: &Owner) -> Option<FileGuid> {
         let failed = self.world.invariants.failed_rows(job);
-        let mut text = "id,kind,note,row\n".to_owned();
+        let file = self.world.invariants.file_of(job)?;
+        let is_of_many = !file.pieces.is_empty();
+        let mut text = if is_of_many { String::new() } else { "id,kind,note,row\n".to_owned() };
         for row in failed.iter().rev() {
+            let place = usize::try_from(row - 1).unwrap_or(usize::MAX);
+            if file.rows.get(place) == Some(&Kind::Unreadable) {
+                // It is no row of a file, so it has no format.
+                continue;
+            }
             let kind = ["good", "good", "good", "bad", "slow:100"][self.adversary.rng.usize(0..5)];
             if self.adversary.rng.u8(..) < 200 || Some(row) == failed.first() {
-                text += &format!("{row},{kind},\"corrected\",{row}\n");
+                text += &match is_of_many {
+                    false => format!("{row},{kind},\"corrected\",{row}\n"),
+                    true => format!("{}\n", json!({ "row": row, "raw": format!("{row},{kind},corrected") })),
+                };
             }
         }
-        if failed.is_empty() {
+        if failed.is_empty() || text.is_empty() {
             return None;
         }
         self.corrected_files += 1;

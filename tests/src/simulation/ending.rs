@@ -12,6 +12,7 @@ use rowmill_core::items::failed::FailedItems;
 use rowmill_core::items::stored_job::StoredJob;
 use rowmill_core::model::audit::AuditVerdict;
 use rowmill_core::model::dead_letter::DeadLetterKind;
+use rowmill_core::model::files::FileCounts;
 use rowmill_core::model::job::{Job, StopCode};
 use rowmill_core::model::results::Manifest;
 use rowmill_core::model::spec::Tolerance;
@@ -137,8 +138,21 @@ impl Invariants {
         ensure(manifest.job["status"] == job.status().as_str(), || {
             format!("the manifest has the job {}", manifest.job)
         })?;
+        let text = |name: &str| -> Result<Option<String>, String> {
+            let Some(file) = manifest.files.iter().find(|stored| stored.file.name == name) else { return Ok(None) };
+            let bytes =
+                now(self.objects.read(&results.file_key(job.job_guid, file))).map_err(|error| error.to_string())?;
+            String::from_utf8(bytes.to_vec()).map(Some).map_err(|error| error.to_string())
+        };
+        if let Some(listed) = text("files.jsonl")? {
+            files_tell(&listed, ends)?;
+            self.reach("results of many files");
+        }
         if !failed.is_empty() {
-            let listed: Vec<_> = rows("failed-rows.csv")?.iter().map(row_and_code).collect();
+            let listed: Vec<_> = match text("failed-rows.jsonl")? {
+                Some(lines) => lines.lines().map(row_and_code_of_line).collect(),
+                None => rows("failed-rows.csv")?.iter().map(row_and_code).collect(),
+            };
             let expected: Vec<_> = failed.iter().cloned().map(Some).collect();
             ensure(listed == expected, || format!("failed-rows.csv has {listed:?}, but {failed:?} failed"))?;
         }
@@ -153,6 +167,32 @@ impl Invariants {
         });
         Ok(())
     }
+}
+
+/// Checks that the files have the rows of the job by outcome, one after the other.
+fn files_tell(listed: &str, ends: &BTreeMap<u64, RowEnd>) -> Checked {
+    let mut row = 1;
+    for line in listed.lines() {
+        let file: FileCounts = serde_json::from_str(line).map_err(|error| error.to_string())?;
+        let of_file: Vec<&RowEnd> = ends.range(row..row + file.rows).map(|(_, end)| end).collect();
+        let count = |is: fn(&RowEnd) -> bool| of_file.iter().filter(|end| is(end)).count() as u64;
+        let expected = [
+            count(|end| matches!(end, RowEnd::Succeeded)),
+            count(|end| matches!(end, RowEnd::Failed(_))),
+            count(|end| matches!(end, RowEnd::Skipped)),
+        ];
+        let found = [file.succeeded, file.failed, file.skipped];
+        ensure(found == expected && file.pending == 0, || format!("{file:?}, but its rows ended as {expected:?}"))?;
+        row += file.rows;
+    }
+    let rows = ends.len() as u64;
+    ensure(row - 1 == rows, || format!("the files have {} rows, but the job has {rows}", row - 1))
+}
+
+/// The row number and the code of a line of the failed rows of many files.
+fn row_and_code_of_line(line: &str) -> Option<(u64, String)> {
+    let line: serde_json::Value = serde_json::from_str(line).ok()?;
+    Some((line["row"].as_u64()?, line["code"].as_str()?.to_owned()))
 }
 
 /// The row number and the code of a line of the failed-rows file. They stand before its last two cells, message and

@@ -1,6 +1,7 @@
 //! The files of simulated jobs, and the expected outcome of each of their rows.
 
 use rowmill_core::model::ids::{FileGuid, Owner};
+use rowmill_core::model::job::Job;
 use serde_json::{Value, json};
 
 /// Behaviour of the item of a row.
@@ -20,13 +21,15 @@ pub enum Kind {
     Poison,
     /// It holds its thread.
     Holds,
+    /// It stands for the rest of a file whose quote is never closed, in a job over many files.
+    Unreadable,
 }
 
 impl Kind {
     /// The cell that stands for this kind.
     fn cell(self) -> String {
         match self {
-            Self::Good | Self::Ragged => "good".into(),
+            Self::Good | Self::Ragged | Self::Unreadable => "good".into(),
             Self::Slow(ms) => format!("slow:{ms}"),
             Self::Transient(times) => format!("transient:{times}"),
             Self::Bad => "bad".into(),
@@ -66,6 +69,7 @@ impl Kind {
         match self {
             Self::Bad => Some("bad_value"),
             Self::Ragged => Some("ragged_row"),
+            Self::Unreadable => Some("unterminated_quote"),
             _ => None,
         }
     }
@@ -85,6 +89,23 @@ pub struct SimulatedFile {
     pub rows: Vec<Kind>,
     /// True if the last row has a quote that is never closed.
     pub unterminated: bool,
+    /// The uploads, if there are many: their rows follow each other. The first one has the guid above.
+    pub pieces: Vec<Piece>,
+}
+
+/// An upload of a job over many files.
+#[derive(Clone, Debug)]
+pub struct Piece {
+    pub file_guid: FileGuid,
+    pub bytes: Vec<u8>,
+    /// Number of its rows.
+    pub rows: u64,
+}
+
+/// The first upload of a job.
+pub fn first_file(job: &Job) -> Option<FileGuid> {
+    let noted = || serde_json::from_value(job.metadata.as_ref()?.get("file")?.clone()).ok();
+    job.file_guid.or_else(noted)
 }
 
 /// Number and kinds of the rows of a file.
@@ -126,7 +147,7 @@ impl SimulatedFile {
         if unterminated {
             text = format!("{}{end}{},good,\"never closed{end}1,good,x{end}", text.trim_end(), count + 1);
         }
-        let file = Self { file_guid, owner, bytes: text.into_bytes(), rows: kinds, unterminated };
+        let file = Self { file_guid, owner, bytes: text.into_bytes(), rows: kinds, unterminated, pieces: Vec::new() };
         file.check();
         file
     }
@@ -140,6 +161,29 @@ impl SimulatedFile {
         for (record, kind) in whole.iter().zip(&self.rows) {
             let read = if record.len() == 3 { Kind::of_cell(&record[1]) } else { Some(Kind::Ragged) };
             assert_eq!(read, Some(*kind), "the oracle knows its own rows");
+        }
+    }
+
+    /// Files that are read one after the other. Each ends in a failing row if one of its quotes is never closed; or that
+    /// stops the job, if `stops`.
+    pub fn many(files: Vec<Self>, stops: bool) -> Self {
+        let (mut all, mut pieces, mut rows) = (files[0].clone(), Vec::new(), Vec::new());
+        for Self { file_guid, bytes, rows: kinds, unterminated, .. } in files {
+            let before = rows.len();
+            rows.extend(kinds);
+            rows.extend((unterminated && !stops).then_some(Kind::Unreadable));
+            all.unterminated |= unterminated;
+            pieces.push(Piece { file_guid, bytes, rows: (rows.len() - before) as u64 });
+        }
+        all.unterminated &= stops;
+        Self { rows, pieces, ..all }
+    }
+
+    /// The uploads, with their bytes.
+    pub fn uploads(&self) -> Vec<(FileGuid, Vec<u8>)> {
+        match &self.pieces[..] {
+            [] => vec![(self.file_guid, self.bytes.clone())],
+            pieces => pieces.iter().map(|piece| (piece.file_guid, piece.bytes.clone())).collect(),
         }
     }
 

@@ -18,7 +18,7 @@ use rowmill_core::model::tally::{ChunkAddress, Tally};
 use rowmill_core::ports::{Ceilings, DeadLetters, Jobs, NewJob, Tallies};
 
 use super::checks::{Checked, check_slow_view, check_tally, check_totals, check_view, ensure, now};
-use super::files::SimulatedFile;
+use super::files::{SimulatedFile, first_file};
 use super::oracle::{JobRecord, RowEnd};
 use super::pause_checks::{ChunksAtWork, JobAtDelivery};
 use super::plan::GRACE;
@@ -165,6 +165,11 @@ impl Invariants {
         }
     }
 
+    /// The file of a job.
+    pub fn file_of(&self, job: JobGuid) -> Option<Arc<SimulatedFile>> {
+        self.known().jobs.get(&job).map(|record| Arc::clone(&record.file))
+    }
+
     /// The numbers of the failed rows of a job.
     pub fn failed_rows(&self, job: JobGuid) -> Vec<u64> {
         let known = self.known();
@@ -178,7 +183,7 @@ impl Invariants {
         let mut known = self.known();
         let file = known
             .files
-            .get(&new.job.file_guid.ok_or("a job without a file")?)
+            .get(&first_file(&new.job).ok_or("a job without a file")?)
             .cloned()
             .ok_or("a job on an unknown file")?;
         known.jobs.insert(new.job.job_guid, JobRecord::new(file, &new.job));
@@ -334,8 +339,9 @@ impl Invariants {
     /// A tally has the counts of its commits.
     pub fn tally_moved(&self, job: JobGuid, attempt: u32, number: u32) -> Checked {
         let tally = now(self.store.tally(job, attempt, number)).map_err(|error| error.to_string())?;
-        let known = self.known();
-        let record = known.jobs.get(&job).ok_or("a tally of an unknown job")?;
+        let mut known = self.known();
+        let record = known.jobs.get_mut(&job).ok_or("a tally of an unknown job")?;
+        self.know_stored(job, record, &tally)?;
         let Some(of_tally) = record.tallies.get(&(attempt, number)) else {
             let row = now(self.store.job(job)).map_err(|error| error.to_string())?;
             return ensure(row.is_past(attempt), || "a tally without a chunk index".to_owned());

@@ -1,16 +1,17 @@
 //! Invariants of objects that are put: chunk indexes fit the file, and committed run outputs do not change.
 
+use rowmill_core::items::chunk_index;
 use rowmill_core::items::input::read_redrive_items;
 use rowmill_core::model::chunk_index::ChunkIndex;
 use rowmill_core::model::ids::JobGuid;
 use rowmill_core::model::keys;
 use rowmill_core::model::run_output::RunOutput;
-use rowmill_core::model::tally::ChunkAddress;
+use rowmill_core::model::tally::{ChunkAddress, Tally};
 use rowmill_core::ports::{Jobs, Objects};
 
 use super::checks::{Checked, ensure, now};
 use super::invariants::Invariants;
-use super::oracle::{JobRecord, Row, TallyRecord, rows_of_file, rows_of_redrive};
+use super::oracle::{JobRecord, Row, TallyRecord, rows_of_file, rows_of_pieces, rows_of_redrive};
 use super::trace::{chunk_name, job_name};
 
 impl Invariants {
@@ -51,6 +52,19 @@ impl Invariants {
             _ => self.rows_of_inputs(job, record, attempt, tally, &index)?,
         };
         record.tallies.insert((attempt, tally), TallyRecord::new(index, rows));
+        Ok(())
+    }
+
+    /// Of the runs that split many files, the one whose tally was put first counts: its chunk index is known from then on.
+    pub(super) fn know_stored(&self, job: JobGuid, record: &mut JobRecord, tally: &Tally) -> Checked {
+        let name = (tally.attempt, tally.number);
+        if tally.stored_by.is_none() || record.tallies.contains_key(&name) {
+            return Ok(());
+        }
+        let objects: &dyn Objects = &*self.objects;
+        let index = now(chunk_index::of(objects, job, tally)).map_err(|error| error.to_string())?;
+        let rows = rows_of_pieces(&record.file, &index)?;
+        record.tallies.insert(name, TallyRecord::new(index, rows));
         Ok(())
     }
 

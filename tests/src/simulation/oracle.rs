@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use rowmill_core::items::input::RedriveItem;
 use rowmill_core::model::chunk_index::ChunkIndex;
+use rowmill_core::model::files::PartText;
 use rowmill_core::model::job::Job;
 use rowmill_core::model::spec::Tolerance;
 use rowmill_core::model::tally::{ChunkAddress, Counts, Mark};
@@ -191,6 +192,50 @@ pub fn rows_of_file(file: &SimulatedFile, index: &ChunkIndex) -> Result<Vec<Vec<
     }
     if (index.end.offset, index.end.row) != (offset, row) {
         return Err(format!("the index ends at {:?}, its last chunk at byte {offset}, row {row}", index.end));
+    }
+    Ok(chunks)
+}
+
+/// The rows of the chunks of a first attempt over many files, as the `csv` crate reads them.
+pub fn rows_of_pieces(file: &SimulatedFile, index: &ChunkIndex) -> Result<Vec<Vec<Row>>, String> {
+    let (mut row, mut chunks) = (index.start.row, Vec::new());
+    for (place, chunk) in (0..).zip(&index.chunks) {
+        let part = index.part(place).and_then(|part| part.file.as_ref()).ok_or("a chunk of no file")?;
+        let number = usize::try_from(part.number).unwrap_or(usize::MAX);
+        let piece = file.pieces.get(number).ok_or("a chunk of an unknown file")?;
+        let before: u64 = file.pieces[..number].iter().map(|piece| piece.rows).sum();
+        let rows = chunk.first_row..chunk.first_row + u64::from(chunk.items);
+        let (first, last) = (before + 1, before + piece.rows);
+        if rows.start != row || rows.start < first || rows.end - 1 > last || part.start.row != first {
+            return Err(format!("{chunk:?} does not begin at row {row}, or is not of rows {first} to {last}"));
+        }
+        let kinds =
+            file.rows.get(rows.start as usize - 1..rows.end as usize - 1).ok_or("there are not so many rows")?;
+        if let PartText::Unreadable(_) = part.text {
+            if kinds != [Kind::Unreadable] {
+                return Err(format!("{chunk:?} of {kinds:?} is not read"));
+            }
+        } else {
+            let range = part.range(chunk);
+            let bytes =
+                piece.bytes.get(range.start as usize..range.end as usize).ok_or("the chunk ends after the file")?;
+            let mut reader = csv::ReaderBuilder::new().has_headers(false).flexible(true).from_reader(bytes);
+            let records: Result<Vec<csv::StringRecord>, _> = reader.records().collect();
+            let kind = |record: &csv::StringRecord| match record.len() {
+                3 => Kind::of_cell(&record[1]),
+                _ => Some(Kind::Ragged),
+            };
+            let found: Option<Vec<Kind>> = records.map_err(|error| error.to_string())?.iter().map(kind).collect();
+            if found.as_deref() != Some(kinds) {
+                return Err(format!("{chunk:?} has {found:?}, not {kinds:?}"));
+            }
+        }
+        let row_of = |(number, kind): (u64, &Kind)| Row { number, kind: *kind, keeps: None };
+        chunks.push(rows.clone().zip(kinds).map(row_of).collect());
+        row = rows.end;
+    }
+    if index.end.row != row {
+        return Err(format!("the index ends at {:?}, its last chunk at row {row}", index.end));
     }
     Ok(chunks)
 }

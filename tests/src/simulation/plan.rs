@@ -258,6 +258,7 @@ impl Plan {
         // With draws of its own, so that the other seeds stay as they were.
         plan.give_to_workers(&mut rng.clone());
         plan.have_jobs_wait(&mut fastrand::Rng::with_seed(!rng.clone().u64(..)));
+        plan.read_many_files(&mut fastrand::Rng::with_seed(rng.clone().u64(..).rotate_left(17)));
         plan
     }
 
@@ -285,6 +286,40 @@ impl Plan {
                 plan(Operation::Announce(after), 0);
                 plan(Operation::Announce(after), 0);
             }
+        }
+    }
+
+    /// In some worlds jobs read many files.
+    fn read_many_files(&mut self, rng: &mut fastrand::Rng) {
+        if rng.u8(..) >= 80 {
+            return;
+        }
+        for (number, job) in self.jobs.iter_mut().enumerate() {
+            if job.request["dedupe"].is_string() || job.is_fetched || rng.u8(..) < 64 {
+                continue;
+            }
+            let is_replaced = self.operations.iter().any(|planned| planned.operation == Operation::ReplaceFile(number));
+            let stops = is_replaced || rng.u8(..) < 64;
+            let shape = FileShape {
+                rows_max: [0, 3, 8, 30][rng.usize(0..4)],
+                slow_max_ms: 200,
+                poison_permille: 0,
+                holding_permille: 0,
+                bad_permille: 100,
+                transient_permille: 30,
+            };
+            let mut files = vec![(*job.file).clone()];
+            for piece in 1..=rng.u128(1..=4) {
+                let file_guid = FileGuid(Uuid::from_u128(job.file.file_guid.0.as_u128() + 0x100 * piece));
+                files.push(SimulatedFile::of(rng, file_guid, job.file.owner.clone(), shape));
+            }
+            job.file = Arc::new(SimulatedFile::many(files, stops));
+            let guids: Vec<FileGuid> = job.file.pieces.iter().map(|piece| piece.file_guid).collect();
+            let request = job.request.as_object_mut().expect("a request");
+            request.remove("fileGuid");
+            request.insert("source".to_owned(), json!({ "files": guids }));
+            request.insert("metadata".to_owned(), json!({ "file": job.file.file_guid }));
+            job.request["params"]["unreadableFiles"] = json!(if stops { "stop" } else { "fail" });
         }
     }
 

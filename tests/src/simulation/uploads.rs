@@ -35,7 +35,9 @@ impl Run {
             if job.is_fetched {
                 self.create_upload(file_guid, owner, 0, UploadState::Pending { multipart: None });
             } else {
-                self.store_upload(file_guid, owner, job.file.bytes.clone());
+                for (file_guid, bytes) in job.file.uploads() {
+                    self.store_upload(file_guid, owner.clone(), bytes);
+                }
             }
             self.world.invariants.uploaded(job.file);
         }

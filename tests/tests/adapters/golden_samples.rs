@@ -11,9 +11,10 @@ use rowmill_core::fixtures;
 use rowmill_core::model::blocks::{AT, Principal, REASON, scope};
 use rowmill_core::model::breaker::{Breaker, BreakerState, Probe};
 use rowmill_core::model::checkpoint::{Checkpoint, InFlight, Suspects};
-use rowmill_core::model::chunk_index::{ChunkIndex, RecordPosition, StoredChunks};
+use rowmill_core::model::chunk_index::{ChunkIndex, IndexedPart, RecordPosition, StoredChunks};
 use rowmill_core::model::cost::Usage;
 use rowmill_core::model::dead_letter::{DeadChunk, DeadLetter, DeadLetterKind};
+use rowmill_core::model::files::{FileList, FilePosition, FileRow, LayoutId, Part, PartFile, PartText};
 use rowmill_core::model::ids::{FileGuid, JobGuid, Owner, RunId};
 use rowmill_core::model::job::states::{JobOutcome, Phase};
 use rowmill_core::model::job::{Awaits, End, Job, Lease, Priority, Redrive};
@@ -306,15 +307,16 @@ impl Stores {
 const LIMITS: RequestLimits = RequestLimits { per_minute: 1, per_hour: 1 };
 const OUTSTANDING: OutstandingLimits = OutstandingLimits { uploads: 1, bytes: 10 };
 
-/// Job `number`, of one of the three sources.
+/// Job `number`, of one of the four sources.
 fn new_job(number: u128) -> NewJob {
     let spec = fixtures::spec();
-    let source = match (number % 3, spec.source.clone()) {
+    let source = match (number % 4, spec.source.clone()) {
         (1, Source::File(file)) => {
             let (compression, charset) = (Some(Compression::Zstd), None);
             Source::Packed { file, packing: Packing::Text { compression, charset } }
         }
         (2, _) => Source::Dataset { dataset: "d".into() },
+        (3, Source::File(list)) => Source::Files(FileList { list, files: 2, bytes: 90 }),
         (_, file) => file,
     };
     let dialect = Dialect { format: Format::Csv, delimiter: b';' };
@@ -392,7 +394,12 @@ pub fn messages() -> Value {
             "Jobs" | "JobsHigh" | "Starts" => json!([SplitMessage::of(&job)]),
             "Items" | "ItemsHigh" | "ItemsLow" => {
                 let stored = Some(StoredText { by: run(3), weight: 70 });
-                json!([chunk, ChunkMessage { stored, delivery_mode: DeliveryMode::Recovered, ..chunk.clone() }])
+                let of_file = ChunkMessage { stored, part: Some(part()), ..chunk.clone() };
+                json!([
+                    chunk,
+                    ChunkMessage { stored, delivery_mode: DeliveryMode::Recovered, ..chunk.clone() },
+                    of_file
+                ])
             }
             "Isolate" => json!([ChunkMessage { delivery_mode: DeliveryMode::Isolated, ..chunk }]),
             "Lanes" => json!([ChunkMessage { lane: Some(1), ..chunk }]),
@@ -414,11 +421,23 @@ pub fn messages() -> Value {
     stems.map(|stem| (stem.to_owned(), of(stem, priority(stem)))).collect::<Map<_, _>>().into()
 }
 
+fn layout() -> LayoutId {
+    LayoutId::of(&Head::without_columns(Dialect { format: Format::Jsonl, delimiter: b',' }, 0)).unwrap().0
+}
+
+/// The part of a chunk of a job over many files.
+fn part() -> Part {
+    let text = PartText::Object { key: "uploads/7".into(), etag: "\"e\"".into() };
+    Part { layout: Some(layout()), file: Some(PartFile { name: "b.csv".into(), number: 1, start: START, text }) }
+}
+
 /// The objects with a format of their own. A run output is JSON lines, so it is a text here.
 pub fn objects() -> Value {
     let next = Some(RecordPosition { partition: 1, after: Some("k".into()) });
-    let stored = Some(StoredChunks { by: run(3), weights: vec![70], next });
-    let index = ChunkIndex { start: START, end: Position { offset: 59, row: 6 }, chunks: vec![CUT], stored };
+    let next_file = Some(FilePosition { line: 90, number: 1, begun: Some(START) });
+    let stored = Some(StoredChunks { by: run(3), weights: vec![70], next, next_file });
+    let parts = vec![IndexedPart { first: 0, part: part() }];
+    let index = ChunkIndex { start: START, end: Position { offset: 59, row: 6 }, chunks: vec![CUT], stored, parts };
     let result = ResultFile {
         name: "failed-rows.csv".into(),
         kind: ResultKind::FailedRows.into(),
@@ -432,7 +451,8 @@ pub fn objects() -> Value {
     let manifest = Manifest { schema_version: 1, job: json!({"status": "completed"}), files: files.clone(), left_out };
     let (column, raw, raw_base64) = (Some("a".into()), Some("x;y".into()), Some("/w==".into()));
     let (code, message) = ("ragged_row".into(), "why".into());
-    let failed = FailedItem { row: 1, offset: 9, length: 3, code, message, column, raw, raw_base64 };
+    let file = Some(FileRow { name: "b.csv".into(), row: 1, layout: Some(layout()) });
+    let failed = FailedItem { row: 1, file, offset: 9, length: 3, code, message, column, raw, raw_base64 };
     let outputs = vec![ItemOutput { row: 2, output: "a;b".into() }];
     let output = RunOutput { failed: vec![failed], outputs, skipped_from: Some(3) };
     let output = String::from_utf8(output.to_bytes().unwrap()).unwrap();

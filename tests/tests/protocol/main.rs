@@ -18,6 +18,7 @@ mod inputs;
 mod isolation;
 mod joint_commits;
 mod lanes;
+mod many_files;
 mod neighbours;
 mod owner_priorities;
 mod pauses;

@@ -48,6 +48,7 @@ async fn stopped_in_part() -> (World, JobGuid, ChunkMessage) {
     let run = world.splitter.entropy.run_id();
     let failed = FailedItem {
         row: 2,
+        file: None,
         offset: 8,
         length: 6,
         code: "ragged_row".into(),

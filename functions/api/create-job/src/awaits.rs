@@ -92,14 +92,12 @@ impl Creator {
     async fn find(&self, job: &Job, spec: Spec) -> Result<(Spec, Vec<Warning>), CreateJobError> {
         let (file_guid, source) = match spec.source {
             Source::Awaited(AwaitedFile::Upload(file_guid)) => (Some(file_guid), None),
-            Source::Awaited(AwaitedFile::Result { job: job_guid, kind: file }) => {
-                (None, Some(JobSource { job_guid, file }))
-            }
+            Source::Awaited(AwaitedFile::Result { job, kind }) => (None, Some(JobSource::of_result(job, kind))),
             Source::Dataset { ref dataset } => {
                 self.refuse_unknown_dataset(&job.owner, dataset).await?;
                 return Ok((spec, Vec::new()));
             }
-            Source::File(_) | Source::Packed { .. } => return Ok((spec, Vec::new())),
+            Source::File(_) | Source::Packed { .. } | Source::Files(_) => return Ok((spec, Vec::new())),
         };
         let (job_type, params) = (spec.job_type, spec.params);
         let request = CreateJobRequest {

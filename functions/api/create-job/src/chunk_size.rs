@@ -8,9 +8,9 @@ use rowmill_core::model::spec::Source;
 use rowmill_core::model::tally::CHUNKS_PER_TALLY;
 use rowmill_core::ports::processor::CostClass;
 use rowmill_core::text::ChunkLimits;
+use rowmill_formats::FirstText;
 
 use crate::limits::CreateLimits;
-use crate::source::FirstText;
 
 /// Minimum number of chunks of each worker, if the job has enough items: the last ones to end should be short.
 const CHUNKS_PER_WORKER: u64 = 8;

@@ -10,8 +10,9 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use jiff::Timestamp;
-use rowmill_api::request::{DedupeBy, JobSource};
+use rowmill_api::request::{DedupeBy, JobInput};
 use rowmill_core::job_types::JobTypes;
+use rowmill_core::model::files::FileList;
 use rowmill_core::model::ids::{JobGuid, Owner};
 use rowmill_core::model::job::states::Status;
 use rowmill_core::model::job::{Job, Priority};
@@ -28,12 +29,13 @@ use rowmill_core::ports::{
     PortError, Queue, RecordStore, UploadStore, found,
 };
 use rowmill_core::text::{Head, SCANNER_VERSION};
+use rowmill_formats::FirstText;
 
 pub use crate::error::CreateJobError;
 pub use crate::limits::CreateLimits;
 use crate::params::check_params;
 use crate::request::{CreateJobRequest, check, check_dedupe, check_idempotency_key, fingerprint};
-use crate::source::{self, DetectedSource, FirstText, SourceDetector};
+use crate::source::{self, DetectedSource, SourceDetector};
 use crate::{chunk_size, dedupe, items, tallies_ahead};
 
 /// The use case and the ports it works through.
@@ -226,16 +228,25 @@ impl Creator {
                 }
             },
         };
-        if let Source::File(file) = &mut spec.source
-            && file.etag.is_empty()
-        {
-            file.etag = self.objects.put(&file.key, JSON_LINES, first.bytes, None).await?;
-        }
+        self.store_text(&mut spec, first).await?;
         let idempotency = idempotency.map(|asked| self.remembered_as(asked, now));
         let mut job = self.job_row(&spec, request, priority).awaiting(awaits);
         warnings::add(&mut job.warnings, found);
         let ceilings = self.ceilings(request);
         Ok(Prepared::New(Box::new(NewJob { job, spec, ceilings, idempotency, dedupe })))
+    }
+
+    /// Stores the items of a request, or the list of a job's files.
+    async fn store_text(&self, spec: &mut Spec, text: FirstText) -> Result<(), PortError> {
+        let (Source::File(file) | Source::Files(FileList { list: file, .. })) = &mut spec.source else { return Ok(()) };
+        if !file.etag.is_empty() {
+            return Ok(());
+        }
+        if file.key.is_empty() {
+            file.key = keys::file_list(spec.job_guid, self.entropy.run_id());
+        }
+        file.etag = self.objects.put(&file.key, JSON_LINES, text.bytes, None).await?;
+        Ok(())
     }
 
     /// The spec of the request's job, with the beginning of its text. Writes nothing.
@@ -249,12 +260,13 @@ impl Creator {
     ) -> Result<Specified, CreateJobError> {
         let detected = match (job_type.input(), &request.items) {
             (InputKind::File, None) => match self.detector(now).file(owner, request).await {
-                Err(CreateJobError::UploadFetching(file_guid)) => {
+                Err(CreateJobError::UploadFetching(file_guid)) if request.source.is_none() => {
                     source::awaited(request, AwaitedFile::Upload(file_guid))?
                 }
-                Err(CreateJobError::JobActive(job)) if let Some(JobSource { file: kind, .. }) = request.source => {
-                    source::awaited(request, AwaitedFile::Result { job, kind })?
-                }
+                Err(CreateJobError::JobActive(job)) => match source::input_of(request)? {
+                    Some(JobInput::Result { kind, .. }) => source::awaited(request, AwaitedFile::Result { job, kind })?,
+                    _ => return Err(CreateJobError::JobActive(job)),
+                },
                 detected => detected?,
             },
             (InputKind::File, Some(items)) => source::text(keys::items(job_guid), items::text_of(request, items)?),

@@ -31,7 +31,7 @@ pub fn key(spec: &Spec, request: &CreateJobRequest) -> Option<String> {
     let file = source.file()?;
     let packing = match source {
         Source::Packed { packing, .. } => json!(packing),
-        Source::File(_) | Source::Dataset { .. } | Source::Awaited(_) => Value::Null,
+        Source::File(_) | Source::Dataset { .. } | Source::Files(_) | Source::Awaited(_) => Value::Null,
     };
     let mut fields = json!({
         "jobType": job_type,

@@ -5,7 +5,7 @@ use rowmill_core::model::owner_priorities::PriorityNotAllowed;
 use rowmill_core::ports::processor::ParamsError;
 use rowmill_core::ports::{CreateError, Full, PortError};
 use rowmill_core::text::HeadError;
-use rowmill_formats::{DecodeError, FormatError};
+use rowmill_formats::{DecodeError, FormatError, OpenError};
 
 use crate::request::InvalidField;
 
@@ -58,6 +58,18 @@ pub enum CreateJobError {
     KeyReused,
     #[error(transparent)]
     Port(#[from] PortError),
+}
+
+impl From<OpenError> for CreateJobError {
+    fn from(error: OpenError) -> Self {
+        match error {
+            OpenError::Head(error) => Self::Head(error),
+            OpenError::Packing(error) => Self::Packing(error),
+            OpenError::Packed(error) => Self::Packed(error),
+            OpenError::Params(ParamsError { field, message }) => Self::Field(InvalidField { field, message }),
+            OpenError::Port(error) => Self::Port(error),
+        }
+    }
 }
 
 impl From<CreateError> for CreateJobError {

@@ -1,5 +1,6 @@
 //! The names of params: which ones a job may have.
 
+use rowmill_core::model::files::{UNREADABLE_FILES, UnreadableFiles};
 use rowmill_core::model::spec::DRY_RUN;
 use rowmill_core::ports::processor::{InputKind, JobType, ParamsError};
 
@@ -17,6 +18,9 @@ pub fn check_params(request: &CreateJobRequest, job_type: &dyn JobType) -> Resul
     if request.params.get(DRY_RUN).is_some_and(|dry_run| !dry_run.is_boolean()) {
         return Err(ParamsError::new(format!("params.{DRY_RUN}"), "must be true or false."));
     }
+    if request.reads_many() {
+        UnreadableFiles::of(&request.params)?;
+    }
     if job_type.takes_any_params() {
         return Ok(());
     }
@@ -24,7 +28,8 @@ pub fn check_params(request: &CreateJobRequest, job_type: &dyn JobType) -> Resul
         InputKind::File if request.items.is_none() => &FILE_PARAMS,
         InputKind::File | InputKind::Dataset | InputKind::None => &[],
     };
-    let known: Vec<&str> = job_type.params().iter().chain(of_input).chain(&[DRY_RUN]).copied().collect();
+    let of_many: &[&str] = if request.reads_many() { &[UNREADABLE_FILES] } else { &[] };
+    let known: Vec<&str> = job_type.params().iter().chain(of_input).chain(of_many).chain(&[DRY_RUN]).copied().collect();
     match request.params.keys().find(|name| !known.contains(&name.as_str())) {
         None => Ok(()),
         Some(name) => Err(unknown_param(name, &format!("of `{}`. Its params are", request.job_type), &known)),

@@ -134,6 +134,9 @@ pub fn check(request: &CreateJobRequest, maximum_deadline_seconds: u64) -> Resul
     {
         return error(field, "must be left out: `source` names what is read, and the job to wait for.".to_owned());
     }
+    if let Some(source) = &request.source {
+        source.input().map_err(|(field, message)| InvalidField::new(field, message))?;
+    }
     if request.items.as_ref().is_some_and(|items| !(1..=ITEMS_MAX).contains(&items.len())) {
         return error("items", format!("must have 1 to {ITEMS_MAX} items. Upload more of them as a file."));
     }

@@ -3,26 +3,27 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
+use futures::future::try_join_all;
 use jiff::Timestamp;
-use rowmill_api::request::JobSource;
+use rowmill_api::request::{JobInput, JobSource};
 use rowmill_core::items::manifest::read_manifest;
+use rowmill_core::model::files::{FileList, ListedFile};
 use rowmill_core::model::ids::{FileGuid, JobGuid, Owner};
-use rowmill_core::model::packing::Packing;
 use rowmill_core::model::results::{ResultFile, ResultKind};
 use rowmill_core::model::spec::{AwaitedFile, Source, SourceFile};
 use rowmill_core::model::upload::{Upload, UploadState};
-use rowmill_core::model::warnings::{self, Warning};
+use rowmill_core::model::warnings::Warning;
 use rowmill_core::ports::{JobStore, Objects, OutstandingUploads, PortError, UploadStore, found};
-use rowmill_core::text::{Dialect, Format, Head, TextParams, Utf8Watch, read_head, title_rows};
-use rowmill_formats::{
-    Hints, Limits, TextStream, check_hints, decode_prefix, detect, port_error, text_content_type, text_file_name,
-    text_format,
-};
-use serde_json::{Map, Value};
+use rowmill_core::text::{Dialect, Format, Head, TextParams};
+use rowmill_formats::{FirstText, Opened, checked_params, first_text, open};
+use serde_json::Value;
 
 use crate::awaits::refuse_bad_end;
 use crate::error::CreateJobError;
 use crate::request::{CreateJobRequest, InvalidField};
+
+/// Number of uploads read at once.
+const UPLOADS_READ: usize = 16;
 
 pub struct DetectedSource {
     pub source: Source,
@@ -34,12 +35,6 @@ pub struct DetectedSource {
     pub first: FirstText,
     /// The params that say how the text is read.
     pub params: TextParams,
-}
-
-#[derive(Clone, Debug, Default)]
-pub struct FirstText {
-    pub bytes: Bytes,
-    pub whole: bool,
 }
 
 /// Detects the source of jobs over uploads.
@@ -62,14 +57,34 @@ impl SourceDetector<'_> {
     /// The request names no upload of this owner, or the upload is incomplete or unreadable.
     pub async fn file(&self, owner: &Owner, request: &CreateJobRequest) -> Result<DetectedSource, CreateJobError> {
         checked_params(&request.params)?;
-        if let Some(JobSource { job_guid, file }) = request.source {
-            let (found, file) = self.result(owner, job_guid, file).await?;
-            return self.read_head((&found.content_type, Some(&found.name)), file, request).await;
+        match input_of(request)? {
+            None => {}
+            Some(JobInput::Result { job, kind }) => {
+                let (found, file) = self.result(owner, job, kind).await?;
+                return self.open((&found.content_type, Some(&found.name)), file, request).await;
+            }
+            Some(JobInput::Files(files)) => return self.files(owner, files).await,
         }
         let missing = "is missing. Upload a file and send its `fileGuid`, or send the rows themselves in `items`.";
         let file_guid = request.file_guid.ok_or_else(|| InvalidField::new("fileGuid", missing))?;
         let (upload, file) = self.upload(owner, file_guid).await?;
-        self.read_head((&upload.content_type, upload.file_name.as_deref()), file, request).await
+        self.open((&upload.content_type, upload.file_name.as_deref()), file, request).await
+    }
+
+    /// These uploads of the owner, as one source. Its list is not stored yet.
+    async fn files(&self, owner: &Owner, files: &[FileGuid]) -> Result<DetectedSource, CreateJobError> {
+        let mut uploads = Vec::with_capacity(files.len());
+        for some in files.chunks(UPLOADS_READ) {
+            uploads.extend(try_join_all(some.iter().map(|file_guid| self.upload(owner, *file_guid))).await?);
+        }
+        let listed = uploads.into_iter().map(|(upload, file)| ListedFile {
+            name: upload.file_name.unwrap_or_else(|| upload.file_guid.to_string()),
+            key: file.key,
+            etag: file.etag,
+            size: file.size,
+            content_type: Some(upload.content_type),
+        });
+        many(listed)
     }
 
     /// A file of the results of the owner's job, which has ended.
@@ -111,8 +126,8 @@ impl SourceDetector<'_> {
                 let bytes = self.objects.read_range(&file.key, &file.etag, 0..length).await?;
                 Ok(FirstText { bytes, whole: length == file.size })
             }
-            Source::Packed { file, packing } => self.first_text(file, packing, max_bytes).await,
-            Source::Dataset { .. } | Source::Awaited(_) => Ok(FirstText::default()),
+            Source::Packed { file, packing } => Ok(first_text(self.objects, file, packing, max_bytes).await?),
+            Source::Dataset { .. } | Source::Files(_) | Source::Awaited(_) => Ok(FirstText::default()),
         }
     }
 
@@ -158,121 +173,20 @@ impl SourceDetector<'_> {
         Ok((upload, file))
     }
 
-    /// Detects from the first bytes how the upload is packed and how its text is read.
-    async fn read_head(
+    async fn open(
         &self,
-        (content_type, file_name): (&str, Option<&str>),
+        named: (&str, Option<&str>),
         file: SourceFile,
         request: &CreateJobRequest,
     ) -> Result<DetectedSource, CreateJobError> {
-        let length = self.header_max_bytes.min(file.size);
-        let prefix = match length {
-            0 => Bytes::new(),
-            length => self.objects.read_range(&file.key, &file.etag, 0..length).await?,
-        };
-        let whole = length == file.size;
-        let hints = Hints { content_type: Some(content_type), file_name, ..hints(&request.params)? };
-        let packing = detect(&prefix, &hints)?;
-        let params = text_params(&request.params, packing.as_ref())?;
-        let file_name = file_name.map(|name| text_file_name(name, packing.as_ref()));
-        let content_type = text_content_type(content_type, packing.as_ref());
-        let first = match &packing {
-            None => FirstText { bytes: prefix, whole },
-            Some(packing @ Packing::Text { compression, charset }) => {
-                let (text, whole) = decode_prefix(*compression, *charset, &prefix, whole, prefix_max(length))?;
-                // A block of zstd may be longer than the prefix. Then nothing of it can be decoded.
-                match compression.is_some() && !whole && text.len() < prefix_max(length) {
-                    true => self.first_text(&file, packing, prefix_max(length)).await?,
-                    false => FirstText { bytes: text.into(), whole },
-                }
-            }
-            Some(packing) => self.first_text(&file, packing, prefix_max(length)).await?,
-        };
-        let head = read_head(&first.bytes, first.whole, &params, content_type, file_name.as_deref())?;
-        let warnings = match packing {
-            None | Some(Packing::Text { charset: None, .. }) => utf8_warning(&first.bytes, first.whole),
-            Some(_) => Vec::new(),
-        };
+        let opened = open(self.objects, &file, named, &request.params, self.header_max_bytes).await?;
+        let Opened { packing, head, warnings, first, params } = opened;
         let source = match packing {
             None => Source::File(file),
             Some(packing) => Source::Packed { file, packing },
         };
         Ok(DetectedSource { source, head, warnings, first, params })
     }
-
-    /// The beginning of the text, for formats whose first bytes do not hold it, or if more of it is wanted.
-    async fn first_text(
-        &self,
-        file: &SourceFile,
-        packing: &Packing,
-        max_bytes: usize,
-    ) -> Result<FirstText, CreateJobError> {
-        let mut stream = TextStream::open(Arc::clone(self.objects), file, packing, Limits::of_beginning(), 1);
-        let mut text = Vec::new();
-        while text.len() < max_bytes {
-            match stream.next().await {
-                Ok(Some(block)) => text.extend_from_slice(&block.bytes),
-                Ok(None) => return Ok(FirstText { bytes: text.into(), whole: true }),
-                Err(error) => return Err(port_error(error).map_or_else(CreateJobError::from, CreateJobError::from)),
-            }
-        }
-        text.truncate(max_bytes);
-        Ok(FirstText { bytes: text.into(), whole: false })
-    }
-}
-
-/// The warning about text that is not UTF-8, if it begins like this.
-fn utf8_warning(text: &[u8], whole: bool) -> Vec<Warning> {
-    let mut watch = Utf8Watch::default();
-    watch.push(text);
-    if whole {
-        watch.finish();
-    }
-    watch.found().map(|(byte, likely)| warnings::not_utf8(byte, likely)).into_iter().collect()
-}
-
-/// Number of bytes of unpacked text to read. A short packed file may expand, hence the minimum of 64 KiB.
-fn prefix_max(length: u64) -> usize {
-    usize::try_from(length.max(64 * 1024)).unwrap_or(usize::MAX)
-}
-
-/// The params that hint at the packing of a file.
-fn hints(params: &Map<String, Value>) -> Result<Hints<'_>, InvalidField> {
-    let text = |name: &str| match params.get(name) {
-        None | Some(Value::Null) => Ok(None),
-        Some(Value::String(text)) => Ok(Some(text.as_str())),
-        Some(_) => Err(InvalidField::new(format!("params.{name}"), "must be a string.")),
-    };
-    let number = |name: &str| match params.get(name) {
-        None | Some(Value::Null) => Ok(None),
-        Some(number) => number
-            .as_u64()
-            .map(|number| Some(row_number(number)))
-            .ok_or_else(|| InvalidField::new(format!("params.{name}"), "must be a whole number, 0 or more.")),
-    };
-    Ok(Hints {
-        format: text("format")?,
-        compression: text("compression")?,
-        encoding: text("encoding")?,
-        sheet: text("sheet")?,
-        title_rows: title_rows(number("headerRow")?, number("skipRows")?),
-        content_type: None,
-        file_name: None,
-    })
-}
-
-/// The params that say how a file is read, checked as far as nothing of the file is known.
-fn checked_params(params: &Map<String, Value>) -> Result<TextParams, CreateJobError> {
-    let hints = hints(params)?;
-    check_hints(&hints)?;
-    let mut of_text = params.clone();
-    if matches!(hints.format, Some("xlsx" | "parquet")) {
-        // Their text has a format of its own.
-        of_text.retain(|name, _| name != "format" && name != "delimiter");
-    }
-    let params = text_params(&of_text, None)?;
-    params.check()?;
-    Ok(params)
 }
 
 /// The source of a job over a file that is not uploaded yet: read like an empty file, which fits all that the params
@@ -293,36 +207,6 @@ pub fn awaited(request: &CreateJobRequest, file: AwaitedFile) -> Result<Detected
     Ok(DetectedSource { source: Source::Awaited(file), ..file_to_come(request)? })
 }
 
-/// A number of rows. One that is larger than any stays too large: the reader refuses it with its limit.
-fn row_number(number: u64) -> u32 {
-    u32::try_from(number).unwrap_or(u32::MAX)
-}
-
-/// The params for the text that the file unpacks to.
-fn text_params(params: &Map<String, Value>, packing: Option<&Packing>) -> Result<TextParams, InvalidField> {
-    let mut params = params.clone();
-    // `detect` has judged it, and the unpacked text is UTF-8.
-    params.remove("encoding");
-    for name in ["headerRow", "skipRows"] {
-        if let Some(number) = params.get(name).and_then(Value::as_u64) {
-            params.insert(name.to_owned(), row_number(number).into());
-        }
-    }
-    if let Some(packing) = packing {
-        if let Some(format) = text_format(packing) {
-            params.remove("delimiter");
-            let format = if format == Format::Csv { "csv" } else { "jsonl" };
-            params.insert("format".to_owned(), Value::from(format));
-        }
-        if matches!(packing, Packing::Xlsx { .. }) {
-            params.insert("delimiter".to_owned(), Value::from(","));
-        }
-    }
-    serde_json::from_value(Value::Object(params)).map_err(|error| {
-        InvalidField::new("params", format!("has a wrong `format`, `delimiter` or `header`: {error}."))
-    })
-}
-
 /// The source of a job over a dataset: JSON lines, one per record.
 ///
 /// # Errors
@@ -338,6 +222,26 @@ pub fn dataset(request: &CreateJobRequest) -> Result<DetectedSource, InvalidFiel
 pub fn text(key: String, text: Bytes) -> DetectedSource {
     let file = SourceFile { file_guid: None, key, etag: String::new(), size: text.len() as u64 };
     json_lines(Source::File(file), FirstText { bytes: text, whole: true })
+}
+
+/// The source of a job over many files. Its list is stored before the job is created, and has no key before.
+pub fn many(listed: impl Iterator<Item = ListedFile>) -> Result<DetectedSource, CreateJobError> {
+    let (mut text, mut files, mut bytes) = (Vec::new(), 0, 0_u64);
+    for file in listed {
+        (files, bytes) = (files + 1, bytes.saturating_add(file.size));
+        serde_json::to_writer(&mut text, &file)
+            .map_err(|error| PortError::invalid("writing a list of files", error))?;
+        text.push(b'\n');
+    }
+    let list = SourceFile { file_guid: None, key: String::new(), etag: String::new(), size: text.len() as u64 };
+    let first = FirstText { bytes: text.into(), whole: true };
+    Ok(json_lines(Source::Files(FileList { list, files, bytes }), first))
+}
+
+/// What the `source` of a request names, if it has one.
+pub fn input_of(request: &CreateJobRequest) -> Result<Option<JobInput<'_>>, InvalidField> {
+    let input = request.source.as_ref().map(JobSource::input).transpose();
+    input.map_err(|(field, message)| InvalidField::new(field, message))
 }
 
 /// Rejects a file and items, since the job type takes neither.

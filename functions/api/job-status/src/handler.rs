@@ -13,6 +13,7 @@ use rowmill_aws::host::http::{
     Call, Problem, etag_of, json_response, path_parameter, query_parameter, response, to_be_polled, with_etag,
 };
 use rowmill_core::items::audit::{AuditError, Auditor};
+use rowmill_core::items::files::FilesAt;
 use rowmill_core::model::ids::{JobGuid, Owner};
 use rowmill_core::model::job::states::{JobOutcome, Status};
 use rowmill_core::model::task::TaskId;
@@ -58,6 +59,7 @@ pub async fn handle(pages: &JobPages, call: Call) -> Result<Response<Body>, Prob
         Operation::ListJobs => list(pages, call.owner()?, request).await,
         Operation::ShowJob => show(pages, call.owner()?, request).await,
         Operation::ListItems => items(pages, call.owner()?, request).await,
+        Operation::ListFiles => files(pages, call.owner()?, request).await,
         Operation::ShowResults => results(pages, call.owner()?, request).await,
         Operation::ShowProduct => product(pages, call.owner()?, request).await,
         Operation::ListDeadLetters => dead_letters(pages, call.owner()?, request).await,
@@ -133,6 +135,23 @@ async fn items(pages: &JobPages, owner: &Owner, request: &Request) -> Result<Res
     }
     let page = pages.items.skipped(&job, after, limit).await?;
     Ok(json_response(200, &SkippedItemPage { items: page.items, next: next(page.next) }))
+}
+
+async fn files(pages: &JobPages, owner: &Owner, request: &Request) -> Result<Response<Body>, Problem> {
+    let job_guid = path_parameter(request, "jobGuid")?;
+    let expected = "a `next` that this API gave out";
+    let after: Option<String> = query_parameter(request, "after", expected)?;
+    let at = after.map_or(Ok(FilesAt::START), |after| after.parse());
+    let at = at.map_err(|()| invalid_query("after", format!("must be {expected}")))?;
+    let limit = limit(request, ITEMS_DEFAULT, pages.items_page_max)?;
+    let job = pages.jobs.owned(owner, job_guid).await.map_err(|error| problem(error, job_guid))?;
+    match pages.items.files(&job, at, limit).await {
+        // The cursor is none of this job.
+        Err(PortError::Invalid { .. }) if at != FilesAt::START => {
+            Err(invalid_query("after", format!("must be {expected} for this job")))
+        }
+        page => Ok(json_response(200, &page?)),
+    }
 }
 
 async fn dead_letters(pages: &JobPages, owner: &Owner, request: &Request) -> Result<Response<Body>, Problem> {

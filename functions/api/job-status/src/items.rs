@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
-use rowmill_api::item::{ItemTable, SkippedItem};
+use rowmill_api::item::{FilePage, ItemTable, SkippedItem};
 use rowmill_core::items::failed::FailedItems;
+use rowmill_core::items::files::{FilesAt, JobFiles};
 use rowmill_core::items::skipped::SkippedItems;
 use rowmill_core::items::stored_job::StoredJob;
 use rowmill_core::model::job::Job;
@@ -61,12 +62,29 @@ impl ItemPages {
         while rows.len() <= limit
             && let Some(chunk) = walk.next().await?
         {
-            rows.extend(chunk.rows.take(limit + 1 - rows.len()));
+            let place = |row| chunk.part.as_ref().and_then(|part| part.place(row));
+            rows.extend(chunk.rows.take(limit + 1 - rows.len()).map(|row| SkippedItem::of(row, place(row))));
         }
         let is_last = rows.len() <= limit;
         rows.truncate(limit);
-        let next = rows.last().copied().filter(|_| !is_last);
-        Ok(ItemsPage { items: rows.into_iter().map(SkippedItem::of).collect(), next })
+        let next = rows.last().map(|item| item.row).filter(|_| !is_last);
+        Ok(ItemsPage { items: rows, next })
+    }
+
+    /// The files of the job from this place on, at most `limit` of them. A job over one file has none.
+    pub async fn files(&self, job: &Job, at: FilesAt, limit: usize) -> Result<FilePage, PortError> {
+        let mut files = Vec::new();
+        let spec = self.jobs.spec(job.job_guid).await?;
+        let Source::Files(list) = &spec.source else { return Ok(FilePage { files, next: None }) };
+        let mut walk = JobFiles::of(self.stored(job), list, at).await?;
+        while files.len() < limit && walk.objects_read() < OBJECTS_READ {
+            match walk.next().await? {
+                Some(file) => files.push(file),
+                None => return Ok(FilePage { files, next: None }),
+            }
+        }
+        let has_more = walk.at().file.number < list.files;
+        Ok(FilePage { files, next: has_more.then(|| walk.at().to_string()) })
     }
 
     /// The format of the text of the job's items. `None` if it reads a dataset.

@@ -4,8 +4,9 @@
 //! `code`, `message` and `column`, which are ignored. A row of the file is processed as it is. A row whose input cells
 //! are all empty counts as left out.
 //!
-//! JSONL jobs: JSON lines such as `{"row": 7, "record": {…}}`; other fields are ignored. If a line has no `record`, its
-//! `raw` is the text of the row. If it has neither, the row counts as left out.
+//! JSONL jobs, and jobs over many files: JSON lines such as `{"row": 7, "record": {…}}`; other fields are ignored. If a
+//! line has no `record`, its `raw` is the text of the row, in the format of its file. If it has neither, the row counts
+//! as left out.
 //!
 //! The rows may have any order.
 
@@ -133,7 +134,8 @@ struct CorrectedLine<'a> {
 /// The line, if it is an object with an object as its record. The parser alone would also accept a list of two.
 fn corrected_line(line: &[u8]) -> Result<Option<CorrectedLine<'_>>, serde_json::Error> {
     let read: CorrectedLine<'_> = serde_json::from_slice(line)?;
-    let record_is_object = read.record.map_or(read.code.is_some(), |record| record.get().starts_with('{'));
+    let record_is_object =
+        read.record.map_or(read.code.is_some() || read.raw.is_some(), |record| record.get().starts_with('{'));
     Ok((line.trim_ascii_start().starts_with(b"{") && record_is_object).then_some(read))
 }
 

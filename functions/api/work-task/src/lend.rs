@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use rowmill_core::items::input::{InputError, InputItem, read_input};
+use rowmill_core::items::layouts;
 use rowmill_core::items::of_task::{fitting, too_large};
 use rowmill_core::items::progress::Progress;
 use rowmill_core::items::run_output;
@@ -263,7 +264,8 @@ impl TaskWork {
 
     /// The items of a chunk.
     pub(crate) async fn items(&self, spec: &Spec, message: &ChunkMessage) -> Result<Vec<InputItem>, InputError> {
-        read_input(&*self.objects, spec, &spec.head.columns.clone().into(), message).await
+        let spec = layouts::spec_of(&*self.objects, spec.clone(), message).await?;
+        read_input(&*self.objects, &spec, &spec.head.columns.clone().into(), message).await
     }
 
     /// Stops a job whose input cannot be read. Its chunks find that out.

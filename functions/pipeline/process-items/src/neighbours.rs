@@ -17,7 +17,6 @@ use rowmill_core::model::ids::JobGuid;
 use rowmill_core::model::messages::{ChunkMessage, DeliveryMode};
 use rowmill_core::model::tally::ChunkAddress;
 use rowmill_core::ports::{ObjectHead, Objects, PortError, PortResult};
-use rowmill_core::text::ChunkMode;
 use tokio::sync::OnceCell;
 
 /// The chunks of an invocation that share reads.
@@ -36,16 +35,20 @@ impl Neighbours {
     pub fn of<'m>(messages: impl IntoIterator<Item = &'m ChunkMessage>) -> Self {
         let mut chunks: Vec<_> = messages.into_iter().filter(|message| may_share(message)).collect();
         chunks.sort_by_key(|message| (message.job_guid, message.chunk.offset));
+        let are_neighbours = |one: &&ChunkMessage, next: &&ChunkMessage| {
+            one.job_guid == next.job_guid && one.part == next.part && follows(&one.chunk, &next.chunk)
+        };
         let mut shared = HashMap::new();
-        for group in chunks.chunk_by(|one, next| one.job_guid == next.job_guid && follows(&one.chunk, &next.chunk)) {
+        for group in chunks.chunk_by(are_neighbours) {
             let mut group = group.to_vec();
             while let Some(first) = group.first() {
                 let start = first.chunk.offset;
                 let fit =
                     group.iter().take_while(|message| message.chunk.end() - start <= SHARED_READ_MAX_BYTES).count();
                 let rest = group.split_off(fit.max(1));
-                if let [.., last] = &group[1..] {
-                    let read = Arc::new(SharedRead { range: start..last.chunk.end(), bytes: OnceCell::new() });
+                if let [first, .., last] = &group[..] {
+                    let range = first.range().start..last.range().end;
+                    let read = Arc::new(SharedRead { range, bytes: OnceCell::new() });
                     shared.extend(group.iter().map(|message| (place(message), Arc::clone(&read))));
                 }
                 group = rest;
@@ -63,10 +66,7 @@ impl Neighbours {
 
 /// True if the chunk's bytes are a range of the upload, and will very likely be read.
 fn may_share(message: &ChunkMessage) -> bool {
-    message.delivery_mode == DeliveryMode::Fresh
-        && message.address.attempt == 1
-        && message.stored.is_none()
-        && message.chunk.mode == ChunkMode::Items
+    message.delivery_mode == DeliveryMode::Fresh && message.is_range()
 }
 
 const fn place(message: &ChunkMessage) -> (JobGuid, ChunkAddress) {

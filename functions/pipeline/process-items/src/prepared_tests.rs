@@ -5,10 +5,11 @@ use std::time::Duration;
 use async_trait::async_trait;
 use rowmill_aws::host::batch_threads::BatchThreads;
 use rowmill_core::fixtures;
-use rowmill_core::in_memory::{CountingEntropy, InMemoryJobStore, InlineBatchRunner, ManualClock};
+use rowmill_core::in_memory::{CountingEntropy, InMemoryJobStore, InMemoryObjects, InlineBatchRunner, ManualClock};
 use rowmill_core::job_types::JobTypes;
 use rowmill_core::model::ids::JobGuid;
 use rowmill_core::model::job::Job;
+use rowmill_core::model::messages::ChunkMessage;
 use rowmill_core::model::spec::Spec;
 use rowmill_core::ports::processor::{Item, ItemError, ItemOutcome, ItemProcessor, JobType, ParamsError};
 use rowmill_core::ports::{Admissions, Ceilings, Clock, Entropy, NewJob};
@@ -84,6 +85,11 @@ async fn create_of(jobs: &InMemoryJobStore, job_type: &str) -> JobGuid {
     job_guid
 }
 
+/// A chunk of this job.
+fn chunk_of(job_guid: JobGuid) -> ChunkMessage {
+    ChunkMessage { job_guid, ..fixtures::chunk_message(0, 0) }
+}
+
 thread_local! {
     static ENTROPY: CountingEntropy = CountingEntropy::default();
 }
@@ -93,16 +99,17 @@ async fn the_jobs_that_a_process_keeps_are_bounded_by_bytes() {
     let (jobs, heavy) = (Arc::new(InMemoryJobStore::default()), Heavy::default());
     let [one, two, three] = [create(&jobs).await, create(&jobs).await, create(&jobs).await];
     let job_types = JobTypes::of([Arc::new(heavy.clone()) as Arc<dyn JobType>]);
-    let prepared = PreparedJobs::new(jobs, job_types, Arc::new(InlineBatchRunner));
+    let objects = Arc::new(InMemoryObjects::default());
+    let prepared = PreparedJobs::new(jobs, objects, job_types, Arc::new(InlineBatchRunner));
     for job in [one, two, one, two] {
-        prepared.get(job).await.unwrap();
+        prepared.get(&chunk_of(job)).await.unwrap();
     }
     assert_eq!(heavy.0.load(Ordering::Relaxed), 2, "two of them fit into 128 MiB");
     for job in [three, two, three] {
-        prepared.get(job).await.unwrap();
+        prepared.get(&chunk_of(job)).await.unwrap();
     }
     assert_eq!(heavy.0.load(Ordering::Relaxed), 3, "the third one takes the place of the one used longest ago");
-    prepared.get(one).await.unwrap();
+    prepared.get(&chunk_of(one)).await.unwrap();
     assert_eq!(heavy.0.load(Ordering::Relaxed), 4);
 }
 
@@ -113,10 +120,11 @@ async fn a_job_that_compiles_for_long_holds_up_no_other_job_and_is_compiled_once
     let [one, other] = [create_of(&jobs, "slow").await, create(&jobs).await];
     let job_types = [Arc::new(slow.clone()) as Arc<dyn JobType>, Arc::new(Heavy::default())];
     let batches = Arc::new(BatchThreads::new(PATIENCE));
-    let prepared = Arc::new(PreparedJobs::new(jobs, JobTypes::of(job_types), batches));
+    let prepared =
+        Arc::new(PreparedJobs::new(jobs, Arc::new(InMemoryObjects::default()), JobTypes::of(job_types), batches));
     let get = |job| {
         let prepared = Arc::clone(&prepared);
-        tokio::spawn(async move { prepared.get(job).await.map(|prepared| prepared.spec.job_guid) })
+        tokio::spawn(async move { prepared.get(&chunk_of(job)).await.map(|prepared| prepared.spec.job_guid) })
     };
     let waiting = [get(one), get(one)];
     while slow.compiled.load(Ordering::SeqCst) == 0 {

@@ -85,7 +85,7 @@ impl ChunkProcessor {
             checkpoint: None,
         };
         if let Some(job) = facts.job.as_ref().filter(|job| !job.is_past(address.attempt)) {
-            facts.tasks = self.tasks(job).await?;
+            facts.tasks = self.tasks(job, message).await?;
         }
         loop {
             let now = self.ports.clock.now();
@@ -108,7 +108,7 @@ impl ChunkProcessor {
                     // The spec is read meanwhile; if that fails, the run finds out.
                     let look = facts.tasks.filter(|terms| terms.called).map(|_| LOOK_AT_CALLED);
                     let begin = delivery.watch.begin(job_guid, address.attempt, look);
-                    let (job, _) = join(begin, self.runs.prepared.get(job_guid)).await;
+                    let (job, _) = join(begin, self.runs.prepared.get(message)).await;
                     (facts.job, facts.has_begun) = (Some(job?), true);
                 }
             }
@@ -116,10 +116,10 @@ impl ChunkProcessor {
     }
 
     /// The terms of the tasks of this job, if its chunks are tasks. A dry run has no effects, so it has none.
-    async fn tasks(&self, job: &Job) -> Result<Option<TaskTerms>, PortError> {
+    async fn tasks(&self, job: &Job, message: &ChunkMessage) -> Result<Option<TaskTerms>, PortError> {
         match self.runs.prepared.job_types.terms(&job.job_type) {
             Some(terms) => {
-                let is_dry_run = self.runs.prepared.get(job.job_guid).await?.spec.is_dry_run();
+                let is_dry_run = self.runs.prepared.get(message).await?.spec.is_dry_run();
                 Ok(Some(terms).filter(|_| !is_dry_run))
             }
             None => Ok(None),
@@ -152,7 +152,7 @@ impl ChunkProcessor {
             return Ok(left);
         }
         let delivery = chunk.delivery;
-        let prepared = self.runs.prepared.get(delivery.message.job_guid).await?;
+        let prepared = self.runs.prepared.get(delivery.message).await?;
         chunk.load(&prepared).await?;
         let run = self.runs.of_chunk(&self.ports, delivery, &prepared);
         match mode {

@@ -174,6 +174,7 @@ impl Bench {
             delivery_mode: DeliveryMode::Fresh,
             max_concurrency: None,
             stored: None,
+            part: None,
             job_type: None,
             priority: Priority::Normal,
             lane: None,

@@ -45,7 +45,7 @@ impl ChunkProcessor {
         let (jobs, objects, batches) = (ports.jobs.get()?, ports.objects.get()?, ports.batches.get()?);
         let (queues, clock, entropy) = (ports.chunks.get()?, ports.clock.get()?, ports.entropy.get()?);
         let (chunks, isolated) = (queues.items.clone(), queues.isolated.clone());
-        let prepared = PreparedJobs::new(jobs.clone(), job_types, Arc::clone(&batches));
+        let prepared = PreparedJobs::new(jobs.clone(), ports.objects.get()?, job_types, Arc::clone(&batches));
         Ok(Self {
             lane: LaneHold { deliveries: ports.lane_deliveries.get()?, clock: clock.clone() },
             ports: ChunkPorts { jobs, objects, chunks, isolated, tasks: ports.tasks.get()?, clock, entropy },

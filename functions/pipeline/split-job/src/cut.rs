@@ -4,14 +4,13 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use jiff::Timestamp;
-use rowmill_core::model::chunk_index::RecordPosition;
+use rowmill_core::model::chunk_index::{IndexedPart, RecordPosition};
+use rowmill_core::model::files::FilePosition;
 use rowmill_core::model::job::{Stop, StopCode};
-use rowmill_core::model::spec::{SourceFile, Spec};
-use rowmill_core::model::tally::CHUNKS_PER_TALLY;
 use rowmill_core::model::warnings::{self, Warning};
-use rowmill_core::ports::{Clock, Objects, PortError};
-use rowmill_core::text::{Chunk, ChunkCutter, Position, UnterminatedQuote, Utf8Watch};
-use rowmill_formats::{ReadAhead, SourceReader};
+use rowmill_core::ports::{Clock, PortError};
+use rowmill_core::text::{Chunk, ChunkCutter, ChunkLimits, Dialect, Position, UnterminatedQuote, Utf8Watch};
+use rowmill_formats::SourceReader;
 
 /// The most bytes of stored text in a tally; they are held in memory. A tally ends with the chunk that reaches this.
 pub const STORED_TALLY_BYTES: usize = 64 * 1024 * 1024;
@@ -27,6 +26,8 @@ pub struct CutTally {
     pub last_row: u64,
     /// More about chunks that are objects in the first attempt.
     pub stored: Option<StoredCut>,
+    /// In a job over many files: where the chunks come from.
+    pub parts: Vec<IndexedPart>,
 }
 
 /// The chunks that the split stores, for the chunk index.
@@ -36,6 +37,8 @@ pub struct StoredCut {
     pub weights: Vec<u64>,
     /// Where to read the dataset on after them.
     pub next: Option<RecordPosition>,
+    /// Where to read the files on after them.
+    pub next_file: Option<FilePosition>,
 }
 
 /// Why there are no chunks.
@@ -48,10 +51,26 @@ pub enum CutError {
     Port(PortError),
 }
 
+/// The text of a file that needs no unpacking.
+pub enum PlainText {
+    Read(SourceReader),
+    /// It was read as a whole before.
+    Whole(Option<Bytes>),
+}
+
+impl PlainText {
+    async fn next(&mut self) -> Result<Option<Bytes>, PortError> {
+        match self {
+            Self::Read(reader) => reader.next().await,
+            Self::Whole(bytes) => Ok(bytes.take()),
+        }
+    }
+}
+
 /// The upload, cut by its scanner.
 pub struct FileCut {
     clock: Arc<dyn Clock>,
-    reader: SourceReader,
+    text: PlainText,
     cutter: ChunkCutter,
     utf8: Utf8Watch,
     /// Chunks that are cut and not returned yet.
@@ -61,32 +80,30 @@ pub struct FileCut {
 }
 
 impl FileCut {
-    /// Begins at this border.
+    /// Begins at this border, where the text begins too.
     pub fn new(
-        objects: Arc<dyn Objects>,
+        text: PlainText,
         clock: Arc<dyn Clock>,
-        spec: &Spec,
-        file: &SourceFile,
+        (dialect, limits): (&Dialect, ChunkLimits),
         start: Position,
-        ahead: ReadAhead,
     ) -> Self {
         Self {
             clock,
-            reader: SourceReader::new(objects, file.clone(), start.offset, ahead),
-            cutter: ChunkCutter::new(&spec.head.dialect, spec.limits, start),
+            text,
+            cutter: ChunkCutter::new(dialect, limits, start),
             utf8: Utf8Watch::from(start.offset),
             ready: Vec::new(),
             ended: None,
         }
     }
 
-    /// The next 64 chunks. Fewer at the end of the file, none after it.
-    pub async fn next_tally(&mut self, time_limit: Timestamp) -> Result<CutTally, CutError> {
-        while self.ready.len() < CHUNKS_PER_TALLY && self.ended.is_none() {
+    /// The next chunks, at most so many. Fewer at the end of the file, none after it.
+    pub async fn next(&mut self, most: usize, time_limit: Timestamp) -> Result<CutTally, CutError> {
+        while self.ready.len() < most && self.ended.is_none() {
             if self.clock.now() >= time_limit {
                 return Err(CutError::OutOfTime);
             }
-            match self.reader.next().await {
+            match self.text.next().await {
                 Ok(Some(bytes)) => {
                     self.utf8.push(&bytes);
                     self.cutter.push(&bytes, &mut self.ready);
@@ -106,7 +123,7 @@ impl FileCut {
         {
             return Err(CutError::Stopped(stop));
         }
-        let count = self.ready.len().min(CHUNKS_PER_TALLY);
+        let count = self.ready.len().min(most);
         let rest = self.ready.split_off(count);
         Ok(CutTally { chunks: std::mem::replace(&mut self.ready, rest), ..CutTally::default() })
     }

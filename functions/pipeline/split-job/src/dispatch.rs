@@ -49,7 +49,13 @@ impl TallyPoint {
             start: self.start,
             end: self.behind(attempt, cut),
             chunks: cut.chunks.clone(),
-            stored: stored.map(|cut| StoredChunks { by: run, weights: cut.weights.clone(), next: cut.next.clone() }),
+            stored: stored.map(|cut| StoredChunks {
+                by: run,
+                weights: cut.weights.clone(),
+                next: cut.next.clone(),
+                next_file: cut.next_file,
+            }),
+            parts: cut.parts.clone(),
         }
     }
 
@@ -138,7 +144,10 @@ impl TallyDispatcher<'_> {
             let chunk = ChunkAddress { attempt, tally: number, index };
             stored_by.map_or_else(|| keys::redrive_items(job_guid, chunk), |by| keys::stored_text(job_guid, chunk, by))
         };
-        let keyed = (0..).zip(cut.inputs.iter().cloned()).map(|(index, input)| (key(index), input));
+        let keyed = (0..)
+            .zip(cut.inputs.iter().cloned())
+            .filter(|(_, input)| !input.is_empty())
+            .map(|(index, input)| (key(index), input));
         let puts: Vec<_> = keyed.map(|(key, input)| self.put_input(key, input)).collect();
         stream::iter(puts).buffer_unordered(OBJECTS_PUT).try_collect::<()>().await?;
         chunk_index::put(self.objects, job_guid, attempt, number, index).await?;

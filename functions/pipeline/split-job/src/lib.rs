@@ -2,14 +2,15 @@
 //!
 //! Reads the jobs queue. [`split`] is the use case, [`mod@plan`] its decision, [`conclude`] its end; [`dispatch`] puts
 //! a tally and sends its messages; `resend` sends those of a resumed job again; [`mod@cut`] cuts the file, [`packed`]
-//! the text of a packed file, [`dataset`] the records of a dataset, [`redrive`] the items that had failed; [`handler`]
-//! maps the queue's event to the use case, [`limits`] has the limits, [`mod@start`] builds the use case.
+//! the text of a packed file, [`files`] the files of a job over many, [`dataset`] the records of a dataset, [`redrive`]
+//! the items that had failed; [`handler`] maps the queue's event to the use case, [`limits`] has the limits, [`mod@start`] builds the use case.
 
 pub mod conclude;
 pub mod cut;
 pub mod dataset;
 pub mod declaration;
 pub mod dispatch;
+pub mod files;
 pub mod handler;
 pub mod limits;
 pub mod packed;

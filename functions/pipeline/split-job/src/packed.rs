@@ -11,11 +11,10 @@ use bytes::Bytes;
 use jiff::Timestamp;
 use rowmill_core::model::job::{Stop, StopCode};
 use rowmill_core::model::packing::Packing;
-use rowmill_core::model::spec::{SourceFile, Spec};
-use rowmill_core::model::tally::CHUNKS_PER_TALLY;
+use rowmill_core::model::spec::SourceFile;
 use rowmill_core::model::warnings::{self, Warning};
 use rowmill_core::ports::{Clock, Objects, PortError};
-use rowmill_core::text::{Chunk, ChunkCutter, ChunkMode, Position, Utf8Watch};
+use rowmill_core::text::{Chunk, ChunkCutter, ChunkLimits, ChunkMode, Dialect, Position, Utf8Watch};
 use rowmill_formats::{DecodeError, Limits, TextBlock, TextStream, port_error};
 
 use crate::cut::{CutError, CutTally, STORED_TALLY_BYTES, StoredCut, never_closed};
@@ -48,7 +47,7 @@ impl PackedCut {
     pub fn new(
         objects: Arc<dyn Objects>,
         clock: Arc<dyn Clock>,
-        spec: &Spec,
+        (dialect, chunk_limits): (&Dialect, ChunkLimits),
         (file, packing): (&SourceFile, &Packing),
         start: Position,
         (limits, reads): (Limits, usize),
@@ -56,9 +55,9 @@ impl PackedCut {
         Self {
             clock,
             text: TextStream::open(objects, file, packing, limits, reads),
-            cutter: ChunkCutter::new(&spec.head.dialect, spec.limits, start),
+            cutter: ChunkCutter::new(dialect, chunk_limits, start),
             utf8: matches!(packing, Packing::Text { charset: None, .. }).then(|| Utf8Watch::from(start.offset)),
-            max_record_bytes: spec.limits.max_record_bytes,
+            max_record_bytes: chunk_limits.max_record_bytes,
             read_to: 0,
             start: start.offset,
             held: VecDeque::new(),
@@ -69,9 +68,9 @@ impl PackedCut {
         }
     }
 
-    /// The next 64 chunks. Fewer if they are big or the text ends; none after its end.
-    pub async fn next_tally(&mut self, time_limit: Timestamp) -> Result<CutTally, CutError> {
-        let is_full = |cut: &Self| cut.ready.len() >= CHUNKS_PER_TALLY || cut.ready_bytes >= STORED_TALLY_BYTES;
+    /// The next chunks, at most so many. Fewer if they are big or the text ends; none after its end.
+    pub async fn next(&mut self, most: usize, time_limit: Timestamp) -> Result<CutTally, CutError> {
+        let is_full = |cut: &Self| cut.ready.len() >= most || cut.ready_bytes >= STORED_TALLY_BYTES;
         while !is_full(self) && self.ended.is_none() {
             if self.clock.now() >= time_limit {
                 return Err(CutError::OutOfTime);
@@ -88,7 +87,7 @@ impl PackedCut {
             return Err(CutError::Stopped(stop));
         }
         let (mut tally, mut stored, mut bytes) = (CutTally::default(), StoredCut::default(), 0);
-        while tally.chunks.len() < CHUNKS_PER_TALLY
+        while tally.chunks.len() < most
             && bytes < STORED_TALLY_BYTES
             && let Some((chunk, text, weight)) = self.ready.pop_front()
         {

@@ -10,6 +10,8 @@ use jiff::Timestamp;
 use rowmill_core::items::failed::FailedItems;
 use rowmill_core::items::input::{Correction, RedriveItem, read_corrections};
 use rowmill_core::items::stored_job::StoredJob;
+use rowmill_core::model::chunk_index::IndexedPart;
+use rowmill_core::model::files::Part;
 use rowmill_core::model::job::{Redrive, Stop};
 use rowmill_core::model::run_output::FailedItem;
 use rowmill_core::model::tally::CHUNKS_PER_TALLY;
@@ -69,6 +71,11 @@ impl Sources {
 fn text_bytes(item: &FailedItem) -> u64 {
     let bytes = |text: &Option<String>| text.as_ref().map_or(0, |text| text.len() as u64);
     bytes(&item.raw) + bytes(&item.raw_base64)
+}
+
+/// How this item is read, in a job over many files. The items of a chunk are all read in the same way.
+fn part_of(item: &FailedItem) -> Option<Part> {
+    item.file.as_ref().map(|file| Part { layout: file.layout.clone(), file: None })
 }
 
 impl RedriveCut {
@@ -140,11 +147,15 @@ impl RedriveCut {
 
     /// Makes one chunk of the items read: as many as the limits allow, at least one.
     fn cut_chunk(&mut self) -> Result<(), PortError> {
-        let first = self.read.front().map_or((0, 0), |(_, item)| (item.offset, item.row));
+        // Offsets in different files have no order.
+        let place = |item: &FailedItem| (if item.file.is_some() { 0 } else { item.offset }, item.row);
+        let first = self.read.front().map_or((0, 0), |(_, item)| place(item));
         let (mut input, mut items) = (Vec::new(), 0);
+        let part = self.read.front().and_then(|(_, item)| part_of(item));
         while items < self.limits.max_items.max(1)
             && (items == 0 || (input.len() as u64) < self.limits.max_bytes)
-            && let Some((_, failed)) = self.read.pop_front_if(|(source, _)| self.sources.take(*source))
+            && let Some((_, failed)) =
+                self.read.pop_front_if(|(source, item)| part_of(item) == part && self.sources.take(*source))
         {
             self.read_bytes -= text_bytes(&failed);
             self.ready.last_row = failed.row;
@@ -156,6 +167,12 @@ impl RedriveCut {
         }
         if items == 0 {
             return Ok(());
+        }
+        if let Some(part) = part
+            && self.ready.parts.last().is_none_or(|last| last.part != part)
+        {
+            let first = u8::try_from(self.ready.chunks.len()).unwrap_or(u8::MAX);
+            self.ready.parts.push(IndexedPart { first, part });
         }
         let (offset, first_row) = first;
         let length = input.len() as u64;

@@ -23,11 +23,12 @@ use rowmill_core::progress::JobSteps;
 use rowmill_core::progress::commit::resend::ChunkResender;
 use rowmill_core::progress::update::{take_lease, update_job};
 use rowmill_core::text::{Position, SCANNER_VERSION};
-use rowmill_formats::ReadAhead;
+use rowmill_formats::SourceReader;
 
-use crate::cut::{CutError, CutTally, FileCut};
+use crate::cut::{CutError, CutTally, FileCut, PlainText};
 use crate::dataset::DatasetCut;
 use crate::dispatch::{Dispatched, TallyDispatcher, TallyPoint};
+use crate::files::{FileReads, FilesCut};
 pub use crate::limits::SplitLimits;
 use crate::packed::PackedCut;
 use crate::plan::{Conclusion, Plan, SplitEnd, plan};
@@ -214,14 +215,28 @@ impl Splitter {
                 Cut::Redrive(Box::new(cut))
             }
             (None, Source::File(file)) => {
-                let SplitLimits { range_bytes, reads_in_flight: reads, .. } = self.limits;
-                let ahead = ReadAhead { range_bytes, reads };
-                Cut::File(Box::new(FileCut::new(objects, clock, spec, file, start, ahead)))
+                let text = SourceReader::new(objects, file.clone(), start.offset, self.limits.ahead());
+                let text = PlainText::Read(text);
+                Cut::File(Box::new(FileCut::new(text, clock, (&spec.head.dialect, spec.limits), start)))
             }
             (None, Source::Packed { file, packing }) => {
                 let source = (file, packing);
                 let limits = (self.limits.packed.into(), self.limits.reads_in_flight);
-                Cut::Packed(Box::new(PackedCut::new(objects, clock, spec, source, start, limits)))
+                Cut::Packed(Box::new(PackedCut::new(
+                    objects,
+                    clock,
+                    (&spec.head.dialect, spec.limits),
+                    source,
+                    start,
+                    limits,
+                )))
+            }
+            (None, Source::Files(files)) => {
+                let before = self.index_before(job, point).await?;
+                let at = before.as_ref().and_then(ChunkIndex::next_file).unwrap_or_default();
+                let SplitLimits { first_max_bytes, packed, .. } = self.limits;
+                let reads = FileReads { first_max_bytes, ahead: self.limits.ahead(), packed: packed.into() };
+                Cut::Files(Box::new(FilesCut::new(objects, clock, spec, files, (at, start), reads)))
             }
             (None, Source::Awaited(_)) => {
                 return Err(PortError::invalid("splitting a job", "its file is not there yet"));
@@ -240,12 +255,17 @@ impl Splitter {
 
     /// The record of a dataset after which the tally at this point begins.
     async fn records_before(&self, job: &Job, point: &TallyPoint) -> Result<RecordPosition, PortError> {
-        let Some(before) = point.number.checked_sub(1) else { return Ok(RecordPosition::default()) };
-        let tally = self.jobs.tally(job.job_guid, job.attempt, before).await?;
-        let index = chunk_index::of(&*self.objects, job.job_guid, &tally).await?;
+        let Some(index) = self.index_before(job, point).await? else { return Ok(RecordPosition::default()) };
         index
             .next_record()
             .ok_or_else(|| PortError::invalid("resuming the split of a dataset", "the chunk index has no next record"))
+    }
+
+    /// The index of the tally before this point.
+    async fn index_before(&self, job: &Job, point: &TallyPoint) -> Result<Option<ChunkIndex>, PortError> {
+        let Some(before) = point.number.checked_sub(1) else { return Ok(None) };
+        let tally = self.jobs.tally(job.job_guid, job.attempt, before).await?;
+        chunk_index::of(&*self.objects, job.job_guid, &tally).await.map(Some)
     }
 
     /// The stop of the job at the tally it cannot get past.
@@ -285,6 +305,8 @@ enum Cut {
     Packed(Box<PackedCut>),
     /// A dataset, in the first attempt.
     Dataset(Box<DatasetCut>),
+    /// Many files, in the first attempt.
+    Files(Box<FilesCut>),
     /// The failed items, in each further attempt.
     Redrive(Box<RedriveCut>),
 }
@@ -292,8 +314,9 @@ enum Cut {
 impl Cut {
     async fn next_tally(&mut self, time_limit: Timestamp) -> Result<CutTally, CutError> {
         match self {
-            Self::File(cut) => cut.next_tally(time_limit).await,
-            Self::Packed(cut) => cut.next_tally(time_limit).await,
+            Self::File(cut) => cut.next(CHUNKS_PER_TALLY, time_limit).await,
+            Self::Packed(cut) => cut.next(CHUNKS_PER_TALLY, time_limit).await,
+            Self::Files(cut) => cut.next_tally(time_limit).await,
             Self::Dataset(cut) => cut.next_tally(time_limit).await,
             Self::Redrive(cut) => cut.next_tally(time_limit).await,
         }
@@ -304,14 +327,18 @@ impl Cut {
         match self {
             Self::File(cut) => cut.warnings(),
             Self::Packed(cut) => cut.warnings(),
+            Self::Files(cut) => cut.warnings(),
             Self::Dataset(_) | Self::Redrive(_) => Vec::new(),
         }
     }
 
-    /// Resumes after a tally of another run, because that one counts. Two runs can only cut a dataset differently.
+    /// Resumes after a tally of another run, because that one counts. Two runs can only cut a dataset or many files
+    /// differently.
     fn go_on_behind(&mut self, index: &ChunkIndex) {
-        if let (Self::Dataset(cut), Some(next)) = (self, index.next_record()) {
-            cut.go_on_behind(next, index.end);
+        match (self, index.next_record(), index.next_file()) {
+            (Self::Dataset(cut), Some(next), _) => cut.go_on_behind(next, index.end),
+            (Self::Files(cut), _, Some(next)) => cut.go_on_behind(next, index.end),
+            _ => {}
         }
     }
 }

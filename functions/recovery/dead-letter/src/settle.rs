@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use rowmill_core::items::give_up::{fail_rest, fail_unread, skip_rest};
 use rowmill_core::items::input::{InputError, read_input};
+use rowmill_core::items::layouts;
 use rowmill_core::items::run_output;
 use rowmill_core::model::checkpoint::Checkpoint;
 use rowmill_core::model::dead_letter::{DeadChunk, DeadLetter, DeadLetterKind};
@@ -191,7 +192,7 @@ impl DeadLetters {
         if job.is_stopped() {
             skip_rest(objects, message, done, &mut counts, &mut run_output).await?;
         } else {
-            let spec = self.jobs.spec(message.job_guid).await?;
+            let spec = layouts::spec_of(objects, self.jobs.spec(message.job_guid).await?, message).await?;
             match read_input(objects, &spec, &spec.head.columns.clone().into(), message).await {
                 Ok(items) => fail_rest(&items[done as usize..], &mut counts, &mut run_output),
                 Err(InputError::Port(error @ (PortError::Unavailable { .. } | PortError::Denied { .. }))) => {

@@ -1,5 +1,6 @@
 //! Items of a job that failed or were skipped.
 
+use rowmill_core::model::files::{FileCounts, FileRow};
 use rowmill_core::model::run_output::FailedItem;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -10,6 +11,9 @@ pub struct SkippedItem {
     /// Its 1-based row number in the file; the header is not counted.
     #[schema(minimum = 1)]
     pub row: u64,
+    /// Its place in its file, in a job over many files. Then `row` is its number in the job.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub file: Option<FileRow>,
     /// Always `skipped`.
     pub code: String,
     /// Why it was skipped, for a person.
@@ -17,11 +21,20 @@ pub struct SkippedItem {
 }
 
 impl SkippedItem {
-    /// The skipped item of this row.
-    pub fn of(row: u64) -> Self {
+    /// The skipped item of this row, which has this place in its file.
+    pub fn of(row: u64, file: Option<FileRow>) -> Self {
         let message = "not processed because the job was stopped".to_owned();
-        Self { row, code: "skipped".to_owned(), message }
+        Self { row, file, code: "skipped".to_owned(), message }
     }
+}
+
+/// A page of the files of a job.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
+pub struct FilePage {
+    /// The files of this page, in their order.
+    pub files: Vec<FileCounts>,
+    /// Where the next page begins: send it as `after`. Null if there are no more files.
+    pub next: Option<String>,
 }
 
 /// A page of failed items, in row order.

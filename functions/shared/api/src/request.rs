@@ -1,5 +1,6 @@
 //! The bodies of requests. Each denies unknown fields: a misspelled field is an error.
 
+use std::collections::HashSet;
 use std::fmt;
 use std::marker::PhantomData;
 
@@ -43,8 +44,7 @@ pub struct CreateJobRequest {
     /// The upload to read. A job type that reads a file needs it, or `items`. Any other job type refuses it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file_guid: Option<FileGuid>,
-    /// A result file of a job, in place of `fileGuid`. If that job has not ended, this one waits for its end; for its
-    /// `output`, it must end well.
+    /// What the job reads in place of one upload: the result of a job, or many files.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<JobSource>,
     /// A job of the caller. This one waits until it has ended well: it has completed, and not every item has failed.
@@ -89,14 +89,74 @@ pub struct CreateJobRequest {
     pub metadata: Option<Map<String, Value>>,
 }
 
-/// A file that is no upload.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
+/// The most uploads of a job.
+pub const FILES_MAX: usize = 1000;
+
+/// What a job reads in place of one upload: `jobGuid` with `file`, or `files`.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct JobSource {
-    /// A job of the caller.
-    pub job_guid: JobGuid,
+    /// A job of the caller. If it has not ended, the new one waits for its end; for its `output`, it must end well.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub job_guid: Option<JobGuid>,
     /// The file of its results.
-    pub file: ResultKind,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file: Option<ResultKind>,
+    /// Uploads, which are read one after the other: 1 to 1,000, each once.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(min_items = 1, max_items = 1000)]
+    pub files: Option<Vec<FileGuid>>,
+}
+
+/// What a [`JobSource`] names.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum JobInput<'a> {
+    /// A file of the results of a job.
+    Result {
+        /// The job.
+        job: JobGuid,
+        /// The file.
+        kind: ResultKind,
+    },
+    /// Many uploads.
+    Files(&'a [FileGuid]),
+}
+
+impl CreateJobRequest {
+    /// True if its job reads many files.
+    pub fn reads_many(&self) -> bool {
+        self.source.as_ref().is_some_and(|source| source.files.is_some())
+    }
+}
+
+impl JobSource {
+    /// A result file of a job.
+    pub fn of_result(job: JobGuid, kind: ResultKind) -> Self {
+        Self { job_guid: Some(job), file: Some(kind), ..Self::default() }
+    }
+
+    /// What it names.
+    ///
+    /// # Errors
+    /// The first wrong field, and the rest of the sentence that begins with its name.
+    pub fn input(&self) -> Result<JobInput<'_>, (&'static str, String)> {
+        match self {
+            Self { job_guid: Some(job), file: Some(kind), files: None } => {
+                Ok(JobInput::Result { job: *job, kind: *kind })
+            }
+            Self { job_guid: None, file: None, files: Some(files) } => {
+                let distinct: HashSet<_> = files.iter().collect();
+                if !(1..=FILES_MAX).contains(&files.len()) {
+                    return Err(("source.files", format!("must have 1 to {FILES_MAX} uploads.")));
+                }
+                if distinct.len() < files.len() {
+                    return Err(("source.files", "names an upload twice. Name each upload once.".to_owned()));
+                }
+                Ok(JobInput::Files(files))
+            }
+            _ => Err(("source", "must have either `jobGuid` and `file`, or `files`.".to_owned())),
+        }
+    }
 }
 
 /// The body of `PATCH /api/jobs/{jobGuid}`: limits that an active job gets. Those left out stay as they are. At least

@@ -1,5 +1,5 @@
-//! `rowmill run`: uploads a file, runs a job on it and follows the job to its end. Or runs a job over rows in the
-//! request, or over nothing.
+//! `rowmill run`: uploads files, runs one job on them and follows it to its end. Or runs a job over rows in the request,
+//! or over nothing.
 
 use std::error::Error;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use std::time::Duration;
 use std::{fs, io};
 
 use rowmill_api::estimate::EstimateView;
-use rowmill_api::request::{CreateJobRequest, DedupeBy, JobSource};
+use rowmill_api::request::{CreateJobRequest, DedupeBy, FILES_MAX, JobSource};
 use rowmill_core::model::ids::{FileGuid, JobGuid};
 use rowmill_core::model::results::ResultKind;
 use serde_json::{Map, Value};
@@ -27,7 +27,7 @@ use crate::upload::{RememberedUploads, SourceFile, fetch as fetch_file, store, u
 /// The longest name of a file that goes into the metadata of its job, in bytes.
 const NAME_MAX_BYTES: usize = 200;
 
-/// Uploads a file, runs a job on it and shows its progress
+/// Uploads files, runs one job on them and shows its progress
 ///
 /// A few rows need no file: --items sends them with the request. A job type without input, such as a report, takes
 /// neither.
@@ -36,16 +36,16 @@ const NAME_MAX_BYTES: usize = 200;
 /// 130 interrupted.
 #[derive(Debug, clap::Args)]
 pub struct RunArgs {
-    /// The file to process, the URL of one that the stack fetches, or the guid of an upload; none for a job type without
-    /// input
+    /// The file to process, the URL of one that the stack fetches, or the guid of an upload; several for one job over all
+    /// of them; none for a job type without input. A pattern such as 'data/*.csv' names all files that match
     #[arg(value_name = "FILE|URL|GUID")]
-    pub file: Option<PathBuf>,
+    pub files: Vec<PathBuf>,
     /// Send up to 1,000 rows with the request, from a file with a JSON array of objects or with JSON lines; `-` reads
     /// standard input
-    #[arg(long, value_name = "FILE", conflicts_with = "file")]
+    #[arg(long, value_name = "FILE", conflicts_with = "files")]
     pub items: Option<PathBuf>,
     /// Read a result of this job, which may still run: the new one then starts when that one has ended
-    #[arg(long, value_name = "JOB", conflicts_with_all = ["file", "items"])]
+    #[arg(long, value_name = "JOB", conflicts_with_all = ["files", "items"])]
     pub results_of: Option<JobGuid>,
     /// Which of its results
     #[arg(long, requires = "results_of", default_value = "output", value_parser = word_parser(ResultKind::ALL))]
@@ -54,7 +54,7 @@ pub struct RunArgs {
     #[arg(long, value_name = "JOB", conflicts_with = "results_of")]
     pub after: Option<JobGuid>,
     /// If a job does or did the same with the same file, follow that job and create none
-    #[arg(long, requires = "file", conflicts_with = "items")]
+    #[arg(long, requires = "files", conflicts_with = "items")]
     pub dedupe: bool,
     /// The job type: import, validate, transform or your own
     #[arg(long = "type", value_name = "TYPE")]
@@ -84,34 +84,93 @@ pub async fn execute(args: RunArgs) -> Result<ExitCode, CommandError> {
     // Wrong arguments are found before anything is started or sent.
     let params = args.params.to_json()?;
     let fallback_type = args.params.format.map(|format| format.content_type());
-    let source = match (&args.file, &args.items) {
-        (Some(file), _) => match (url_of(file), file.to_str().and_then(|text| text.parse().ok())) {
-            (Some(url), _) => Source::Url(url.to_owned()),
-            (None, Some(file_guid)) if !file.exists() => Source::Upload(file_guid),
-            _ => Source::File(SourceFile::open(file, fallback_type).await?),
-        },
-        (None, Some(items)) => Source::Items(read_items(items)?),
-        (None, None) => match args.results_of {
-            Some(job_guid) => Source::Result(JobSource { job_guid, file: args.result }),
-            None => Source::None,
-        },
+    let source = match (&args.files[..], &args.items, args.results_of) {
+        ([], Some(items), _) => Source::Items(read_items(items)?),
+        ([], None, Some(job)) => Source::Result(JobSource::of_result(job, args.result)),
+        ([], None, None) => Source::None,
+        (files, ..) => {
+            let mut inputs = Vec::new();
+            for file in named_by(files)? {
+                inputs.push(InputFile::of(&file, fallback_type).await?);
+            }
+            if inputs.len() > FILES_MAX {
+                return Err(CommandError::Usage(format!("a job reads at most {FILES_MAX} files")));
+            }
+            Source::Files(inputs)
+        }
     };
     args.lifecycle.carry_out(async |connection, stage| run(&args, &source, params, connection, stage).await).await
 }
 
 /// The input of a job.
 enum Source {
-    /// A file, which is stored first.
-    File(SourceFile),
-    /// A file that the stack fetches first.
-    Url(String),
-    /// A file that is stored already.
-    Upload(FileGuid),
+    /// Files, at least one.
+    Files(Vec<InputFile>),
     /// A result of a job.
     Result(JobSource),
     /// Rows that are sent with the request.
     Items(Vec<Map<String, Value>>),
     None,
+}
+
+/// A file that a job reads.
+enum InputFile {
+    /// It is stored first.
+    Local(SourceFile),
+    /// The stack fetches it first.
+    Url(String),
+    /// It is stored already.
+    Upload(FileGuid),
+}
+
+impl InputFile {
+    async fn of(file: &Path, fallback_type: Option<&'static str>) -> Result<Self, CommandError> {
+        Ok(match (url_of(file), file.to_str().and_then(|text| text.parse().ok())) {
+            (Some(url), _) => Self::Url(url.to_owned()),
+            (None, Some(file_guid)) if !file.exists() => Self::Upload(file_guid),
+            _ => Self::Local(SourceFile::open(file, fallback_type).await?),
+        })
+    }
+
+    /// The upload that holds it, after it was sent or fetched.
+    async fn stored(
+        &self,
+        connection: &Connection,
+        content_type: Option<&str>,
+        reporter: &Reporter,
+    ) -> Result<FileGuid, CommandError> {
+        Ok(match self {
+            Self::Upload(file_guid) => *file_guid,
+            Self::Url(url) => fetch_file(&connection.api, url, content_type, reporter).await?.file_guid,
+            Self::Local(file) => {
+                let report = reporter.upload(file);
+                let remembered = RememberedUploads::of_user();
+                store(&connection.api, file, remembered.as_ref(), &report.progress).await?.upload.file_guid
+            }
+        })
+    }
+}
+
+/// The files that these arguments name: a pattern names those that match, in the order of their names.
+fn named_by(arguments: &[PathBuf]) -> Result<Vec<PathBuf>, CommandError> {
+    let mut files = Vec::new();
+    for argument in arguments {
+        let pattern = argument.to_str().filter(|text| text.contains(['*', '?', '[']) && url_of(argument).is_none());
+        let Some(pattern) = pattern.filter(|_| !argument.exists()) else {
+            files.push(argument.clone());
+            continue;
+        };
+        let unusable = |reason: Box<dyn Error + Send + Sync>| CommandError::File { path: argument.clone(), reason };
+        let before = files.len();
+        for path in glob::glob(pattern).map_err(|error| unusable(error.into()))? {
+            let path = path.map_err(|error| unusable(error.into()))?;
+            files.extend(path.is_file().then_some(path));
+        }
+        if files.len() == before {
+            return Err(unusable("no file matches this pattern".into()));
+        }
+    }
+    Ok(files)
 }
 
 /// The objects of a JSON array, or of JSON lines.
@@ -138,13 +197,18 @@ fn read_items(path: &Path) -> Result<Vec<Map<String, Value>>, CommandError> {
 }
 
 impl Source {
-    /// The name of the file, by which the page lists the job. An upload by its guid has its own name.
+    /// The name of the file or files, by which the page lists the job. An upload by its guid has its own name.
     fn metadata(&self) -> Option<Map<String, Value>> {
         match self {
-            Self::File(file) if file.name.len() <= NAME_MAX_BYTES => {
-                Some(Map::from_iter([("fileName".to_owned(), Value::from(file.name.clone()))]))
+            Self::Files(files) => {
+                let InputFile::Local(first) = files.first()? else { return None };
+                let name = match files.len() {
+                    1 => first.name.clone(),
+                    count => format!("{} and {} more", first.name, count - 1),
+                };
+                (name.len() <= NAME_MAX_BYTES).then(|| Map::from_iter([("fileName".to_owned(), Value::from(name))]))
             }
-            Self::File(_) | Self::Url(_) | Self::Upload(_) | Self::Result(_) | Self::Items(_) | Self::None => None,
+            Self::Result(_) | Self::Items(_) | Self::None => None,
         }
     }
 }
@@ -171,20 +235,21 @@ async fn run(
         ..CreateJobRequest::default()
     };
     match source {
-        Source::Upload(file_guid) => new_job.file_guid = Some(*file_guid),
-        Source::File(file) => {
-            check(&new_job, connection).await?;
-            let report = reporter.upload(file);
-            let remembered = RememberedUploads::of_user();
-            let stored = store(&connection.api, file, remembered.as_ref(), &report.progress).await?;
-            new_job.file_guid = Some(stored.upload.file_guid);
-        }
-        Source::Url(url) => {
-            check(&new_job, connection).await?;
+        Source::Files(files) => {
+            if files.iter().any(|file| !matches!(file, InputFile::Upload(_))) {
+                check(&new_job, connection).await?;
+            }
             let content_type = args.params.format.map(|format| format.content_type());
-            new_job.file_guid = Some(fetch_file(&connection.api, url, content_type, &reporter).await?.file_guid);
+            let mut stored = Vec::new();
+            for file in files {
+                stored.push(file.stored(connection, content_type, &reporter).await?);
+            }
+            match stored[..] {
+                [file_guid] => new_job.file_guid = Some(file_guid),
+                _ => new_job.source = Some(JobSource { files: Some(stored), ..JobSource::default() }),
+            }
         }
-        Source::Result(result) => new_job.source = Some(*result),
+        Source::Result(result) => new_job.source = Some(result.clone()),
         Source::Items(rows) => new_job.items = Some(rows.clone()),
         Source::None => {}
     }

@@ -350,6 +350,7 @@ mod tests {
     fn failed_rows_fit_the_terminal_and_cannot_drive_it() {
         let item = |row, raw: &str| FailedItem {
             row,
+            file: None,
             offset: 0,
             length: raw.len() as u64,
             code: "schema_violation".into(),

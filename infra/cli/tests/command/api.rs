@@ -114,7 +114,17 @@ fn answer(connection: &TcpStream, job: &Value, sent: &Sender<Sent>) {
         ["GET", path] if path.contains("/items") => {
             let (code, message) = ("ragged_row".to_owned(), "3 cells".to_owned());
             let raw = Some("a,\u{1b}[31mb".to_owned());
-            let item = FailedItem { row: 2, offset: 9, length: 7, code, message, column: None, raw, raw_base64: None };
+            let item = FailedItem {
+                row: 2,
+                file: None,
+                offset: 9,
+                length: 7,
+                code,
+                message,
+                column: None,
+                raw,
+                raw_base64: None,
+            };
             (200, json!({ "items": [item], "next": null }))
         }
         ["GET", path] if path.ends_with("/results") => results(&host, job),

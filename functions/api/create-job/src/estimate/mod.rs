@@ -12,13 +12,13 @@ use rowmill_core::model::packing::Packing;
 use rowmill_core::model::spec::{Source, Spec};
 use rowmill_core::ports::processor::InputKind;
 use rowmill_core::text::{ChunkCutter, Position};
-use rowmill_formats::decode_prefix;
+use rowmill_formats::{FirstText, decode_prefix};
 
 use crate::create::{Creator, Specified};
 use crate::error::CreateJobError;
 use crate::estimate::model::{Size, Workers};
 use crate::request::{CreateJobRequest, check, check_dedupe};
-use crate::source::{self, FirstText};
+use crate::source;
 
 /// The most text of a packed file that is decoded to find out how much text there is, in bytes.
 const DECODED_MAX_BYTES: usize = 4 * 1024 * 1024;
@@ -84,6 +84,7 @@ impl Creator {
     /// The size of the input, if its beginning tells.
     async fn size(&self, spec: &Spec, first: &FirstText) -> Result<Option<Size>, CreateJobError> {
         let text_bytes = match &spec.source {
+            Source::Files(_) => return Ok(None),
             _ if first.whole => first.bytes.len() as u64,
             Source::File(file) => file.size,
             Source::Packed { file, packing: Packing::Text { compression, charset } } => {

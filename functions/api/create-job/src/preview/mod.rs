@@ -20,6 +20,7 @@ use rowmill_core::model::spec::Source;
 use rowmill_core::model::warnings;
 use rowmill_core::ports::processor::InputKind;
 use rowmill_core::text::{Format, Head};
+use rowmill_formats::FirstText;
 
 use crate::create::Creator;
 use crate::error::CreateJobError;
@@ -27,7 +28,7 @@ use crate::params::{FILE_PARAMS, unknown_param};
 use crate::preview::rows::Reading;
 use crate::preview::shown::Shown;
 use crate::request::{CreateJobRequest, InvalidField, check};
-use crate::source::{DetectedSource, FirstText};
+use crate::source::DetectedSource;
 
 const ROWS_DEFAULT: u32 = 20;
 
@@ -130,7 +131,7 @@ fn check_file_params(request: &CreateJobRequest) -> Result<(), CreateJobError> {
 fn format_of(source: &Source, head: &Head) -> (FileFormat, Option<FilePacking>, Option<String>, Option<String>) {
     let packing = match source {
         Source::Packed { packing, .. } => Some(packing),
-        Source::File(_) | Source::Dataset { .. } | Source::Awaited(_) => None,
+        Source::File(_) | Source::Files(_) | Source::Dataset { .. } | Source::Awaited(_) => None,
     };
     let (compression, charset) = match packing {
         Some(Packing::Xlsx { .. }) => return (FileFormat::Xlsx, None, None, None),

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use rowmill_api::preview::RowProblem;
 use rowmill_core::text::{CharsetHint, Chunk, ChunkCutter, ChunkLimits, Head, Position, UnterminatedQuote, read_items};
+use rowmill_formats::FirstText;
 
 use super::shown::Shown;
-use crate::source::FirstText;
 
 /// Number of bytes cut at once. Cutting stops when there are enough rows.
 const CUT_BYTES: usize = 16 * 1024;

@@ -4,6 +4,7 @@
 //! file. A later version of Rowmill may resume it, so names of fields and variants must not change.
 
 use bytes::Bytes;
+use rowmill_core::items::files::FilesAt;
 use rowmill_core::model::ids::RunId;
 use rowmill_core::model::job::Job;
 use rowmill_core::model::keys;
@@ -27,7 +28,7 @@ pub struct Composition {
     /// The bytes of the open file that are not stored in a part yet. They have an object of their own.
     #[serde(skip)]
     pub(super) tail: Bytes,
-    /// Number of skipped rows that were too long to be copied.
+    /// Number of skipped rows that were not copied, because they cannot be read.
     #[serde(default)]
     pub(super) too_long: u64,
     #[serde(default)]
@@ -46,6 +47,8 @@ pub(super) enum Position {
     Undispatched { offset: u64 },
     /// The outputs after this row are next.
     Outputs { after: u64 },
+    /// The files of the job from this place on are next.
+    Files { at: FilesAt },
     /// All files are finished.
     Done,
 }
@@ -133,6 +136,10 @@ mod tests {
             (Position::SkippedRows { after: 7 }, json!({"skippedRows": {"after": 7}})),
             (Position::Undispatched { offset: 7 }, json!({"undispatched": {"offset": 7}})),
             (Position::Outputs { after: 7 }, json!({"outputs": {"after": 7}})),
+            (
+                Position::Files { at: FilesAt::START },
+                json!({"files": {"at": {"file": {"line": 0, "number": 0}, "row": 1}}}),
+            ),
             (Position::Done, json!("done")),
         ] {
             assert_eq!(serde_json::to_value(position).unwrap(), form);

@@ -6,12 +6,14 @@
 //! U+FFFD, and a row too long to be read has empty cells. Cells that a spreadsheet would run as formulas are escaped. A
 //! person corrects the cells and hands the file back to a redrive, which removes the escaping.
 //!
-//! JSONL jobs: JSON lines with `row`, `code`, `message`, `column` and the `record`. If the record is not JSON, `raw`
-//! holds the text of the line.
+//! JSONL jobs, and jobs over many files: JSON lines with `row`, `code`, `message`, `column` and the `record`. If the record is not JSON, `raw`
+//! holds the text of the line. A row of
+//! one of many files has its `file` too.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use csv::{Terminator, WriterBuilder};
+use rowmill_core::model::files::FileRow;
 use rowmill_core::model::results::failed_rows_columns;
 use rowmill_core::model::run_output::FailedItem;
 use rowmill_core::model::spec::Spec;
@@ -87,6 +89,9 @@ fn raw_bytes(item: &FailedItem) -> Vec<u8> {
 #[serde(rename_all = "camelCase")]
 struct JsonRow<'a> {
     row: u64,
+    /// Its place in its file, in a job over many files.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    file: Option<&'a FileRow>,
     code: &'a str,
     message: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -105,6 +110,7 @@ fn json_row(item: &FailedItem) -> Result<Vec<u8>, PortError> {
     let record = record.and_then(Result::ok).filter(|record| record.get().starts_with('{'));
     let row = JsonRow {
         row: item.row,
+        file: item.file.as_ref(),
         code: &item.code,
         message: &item.message,
         column: item.column.as_deref(),

@@ -77,7 +77,7 @@ impl InputText<'_> {
         read: &mut ReadRange,
         end: u64,
     ) -> Result<Bytes, PortError> {
-        let SkippedChunk { address, chunk, stored_by, rows } = skipped;
+        let SkippedChunk { address, chunk, stored_by, rows, .. } = skipped;
         let text = match (*stored_by, self.spec.source.file()) {
             (Some(by), _) => self.objects.read(&keys::stored_text(job, *address, by)).await?,
             (None, Some(file)) => match read.of(chunk) {
@@ -106,7 +106,7 @@ impl InputText<'_> {
         match &self.spec.source {
             Source::File(file) => file_text(objects, file, range),
             Source::Packed { file, packing } => packed_text(objects, file, packing, self.packed, range),
-            Source::Dataset { .. } | Source::Awaited(_) => stream::empty().boxed(),
+            Source::Dataset { .. } | Source::Files(_) | Source::Awaited(_) => stream::empty().boxed(),
         }
     }
 }

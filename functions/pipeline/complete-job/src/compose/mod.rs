@@ -6,6 +6,7 @@
 //! | 2 | `skipped_rows` | the unprocessed rows: header and skipped rows |
 //! | 3 | `undispatched` | the unprocessed rows: the rest of the input |
 //! | 4 | `outputs` | the outputs of the items |
+//! | 5 | `files` | the files of a job over many |
 //!
 //! Each step reads in row order what the winning runs left, and writes as it reads, so memory does not grow with the
 //! job. When time is nearly up, the [`Composition`] is stored and named in the job row. The next invocation resumes it.
@@ -16,13 +17,16 @@ mod composer;
 mod composition;
 mod failed_row;
 mod failed_rows;
+mod files;
 mod input_text;
 mod outputs;
+mod records;
 mod skipped_rows;
 mod step;
 mod undispatched;
 pub mod writer;
 
+use rowmill_core::items::files::FilesAt;
 use rowmill_core::model::ids::RunId;
 use rowmill_core::model::job::Job;
 use rowmill_core::model::spec::Spec;
@@ -32,6 +36,7 @@ use rowmill_core::ports::PortError;
 use crate::slot::InvocationSlot;
 use composition::Position;
 use failed_rows::FailedRows;
+use files::Files;
 use outputs::Outputs;
 use skipped_rows::SkippedRows;
 use step::{Composing, Step};
@@ -102,7 +107,10 @@ async fn run(mut composing: Composing<'_>) -> Result<Composition, PortError> {
             Position::Undispatched { offset } => {
                 (Undispatched { offset }.run(&mut composing).await?, Position::Outputs { after: 0 })
             }
-            Position::Outputs { after } => (Outputs { after }.run(&mut composing).await?, Position::Done),
+            Position::Outputs { after } => {
+                (Outputs { after }.run(&mut composing).await?, Position::Files { at: FilesAt::START })
+            }
+            Position::Files { at } => (Files { at }.run(&mut composing).await?, Position::Done),
             Position::Done => return Ok(composing.composition),
         };
         composing.composition.step = resume_at.unwrap_or(next);

@@ -54,7 +54,7 @@ impl Undispatched {
         // The length of a packed upload's text is not known.
         let size = match &composing.spec.source {
             Source::File(file) => file.size,
-            Source::Packed { .. } | Source::Dataset { .. } | Source::Awaited(_) => u64::MAX,
+            Source::Packed { .. } | Source::Dataset { .. } | Source::Files(_) | Source::Awaited(_) => u64::MAX,
         };
         let end = size.min(from.saturating_add(max_bytes));
         let is_first = composing.resumed_at == Some(Position::Undispatched { offset: self.offset });

@@ -7,6 +7,7 @@ use rowmill_core::model::at_work::TaskState;
 use rowmill_core::model::audit::{AuditProof, AuditVerdict};
 use rowmill_core::model::cost::Usage;
 use rowmill_core::model::dead_letter::DeadLetterKind;
+use rowmill_core::model::files::{FileCounts, FileProblem, FileState};
 use rowmill_core::model::ids::{FileGuid, JobGuid};
 use rowmill_core::model::job::Priority;
 use rowmill_core::model::job::states::{JobOutcome, Status};
@@ -26,7 +27,7 @@ use crate::cost::JobCost;
 use crate::dead_letter::{DeadChunk, DeadLetter, DeadLetterList};
 use crate::document::OpenApiDocument;
 use crate::estimate::EstimateView;
-use crate::item::{FailedItemPage, ItemTable, SkippedItem, SkippedItemPage};
+use crate::item::{FailedItemPage, FilePage, ItemTable, SkippedItem, SkippedItemPage};
 use crate::job::{JobLinks, JobPage, JobView, JobWarning, Stage};
 use crate::live::LiveTicketView;
 use crate::preview::{FileFormat, PreviewColumn, PreviewRow, PreviewView};
@@ -71,6 +72,7 @@ examples! {
     JobPage => JobPage { jobs: vec![job()], next: None },
     FailedItemPage => failed_items(),
     SkippedItemPage => skipped_items(),
+    FilePage => files(),
     ResultsView => results(),
     DeadLetterList => dead_letters(),
     AuditProof => audit(),
@@ -376,6 +378,7 @@ fn report() -> ReportRequest {
 fn failed_items() -> FailedItemPage {
     let item = FailedItem {
         row: 7,
+        file: None,
         offset: 412,
         length: 9,
         code: "ragged_row".to_owned(),
@@ -394,7 +397,27 @@ fn failed_items() -> FailedItemPage {
 }
 
 fn skipped_items() -> SkippedItemPage {
-    SkippedItemPage { items: vec![SkippedItem::of(8)], next: Some("8".into()) }
+    SkippedItemPage { items: vec![SkippedItem::of(8, None)], next: Some("8".into()) }
+}
+
+fn files() -> FilePage {
+    let problem = FileProblem {
+        code: "unreadable_file".to_owned(),
+        message: "The gzip file ends early. Upload it again.".to_owned(),
+    };
+    let file = |number, name: &str, rows, failed, problem| FileCounts {
+        name: name.to_owned(),
+        number,
+        state: FileState::Done,
+        rows,
+        pending: 0,
+        succeeded: rows - failed,
+        failed,
+        skipped: 0,
+        problem,
+    };
+    let files = vec![file(0, "2026-01.csv", 31_000, 12, None), file(1, "2026-02.csv.gz", 1, 1, Some(problem))];
+    FilePage { files, next: None }
 }
 
 fn live_ticket() -> LiveTicketView {

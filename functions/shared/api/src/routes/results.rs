@@ -4,7 +4,7 @@ use rowmill_core::model::audit::AuditProof;
 
 use super::{Answer, Json, Operation, Parameter, Route, at_most, query};
 use crate::dead_letter::DeadLetterList;
-use crate::item::{FailedItemPage, SkippedItemPage};
+use crate::item::{FailedItemPage, FilePage, SkippedItemPage};
 use crate::problem::ProblemCode::*;
 use crate::results::ResultsView;
 use crate::upload::RequestView;
@@ -33,6 +33,22 @@ routes! {
         ],
         problems: &[(400, InvalidQuery), (404, NotFound)],
         // A page reads up to 200 objects.
+        limits: at_most(120, 2400),
+    }
+    ListFiles = "GET" "/api/jobs/{jobGuid}/files" by "job-status" {
+        summary: "List the files of a job over many",
+        description: "In their order, each with its rows by outcome as they are now, a page at a time. A page may have fewer \
+                      files than `limit` although more follow: only `next` tells. A job over one file has no list.",
+        parameters: &[
+            query(
+                "limit", "The most files of a page: 100 if left out, at most 1,000.",
+                r#"{"type": "integer", "minimum": 1, "maximum": 1000}"#,
+            ),
+            query("after", "The `next` of the page before.", r#"{"type": "string", "pattern": "^[0-9]+-[0-9]+-[0-9]+$"}"#),
+        ],
+        answers: &[Answer::of::<FilePage>(200, "A page of files.")],
+        problems: &[(400, InvalidQuery), (404, NotFound)],
+        // A page reads about 200 objects.
         limits: at_most(120, 2400),
     }
     ShowResults = "GET" "/api/jobs/{jobGuid}/results" by "job-status" {

@@ -41,6 +41,7 @@ fn message(tally: u32, index: u8) -> ChunkMessage {
         delivery_mode: DeliveryMode::Recovered,
         max_concurrency: Some(3),
         stored: Some(StoredText { by: RunId::from_bytes([3; RunId::BYTES]), weight: 17 }),
+        part: None,
         job_type: Some("import".into()),
         priority: Priority::High,
         lane: Some(2),

@@ -30,7 +30,8 @@ pub fn fail_unread(message: &ChunkMessage, done: u32, counts: &mut Counts, run_o
     }
     run_output.failed.extend(rest.map(|place| FailedItem {
         row: message.chunk.first_row + place,
-        offset: message.chunk.offset,
+        file: message.place(message.chunk.first_row + place),
+        offset: message.range().start,
         length: 0,
         code: DEAD_LETTER.into(),
         message: GIVEN_UP.into(),

@@ -7,6 +7,7 @@ use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
+use crate::model::files::{FileRow, PartText, UnreadableFiles};
 use crate::model::ids::JobGuid;
 use crate::model::keys;
 use crate::model::messages::ChunkMessage;
@@ -35,8 +36,10 @@ pub fn follows(before: &Chunk, next: &Chunk) -> bool {
 
 #[derive(Clone, PartialEq, Debug)]
 pub struct InputItem {
-    /// Its 1-based number in the file, header not counted.
+    /// Its 1-based number in the job, header not counted.
     pub row: u64,
+    /// Its place in its file, in a job over many files.
+    pub file: Option<FileRow>,
     /// The byte of the file it begins at.
     pub offset: u64,
     /// Its bytes without the terminator; none if it is too long to be read.
@@ -49,9 +52,17 @@ pub struct InputItem {
 
 impl InputItem {
     /// An item of these bytes that reads like this.
-    fn new(row: u64, offset: u64, raw: Bytes, read: Result<Record, BadRecord>) -> Self {
-        let record = read.map_err(|bad| failed_item(row, offset, Some(&raw), bad.code.into(), bad.message, bad.column));
-        Self { row, offset, raw: Some(raw), record, before: None }
+    fn new(place: ItemPlace, raw: Bytes, read: Result<Record, BadRecord>) -> Self {
+        let record = read.map_err(|bad| failed_item(&place, Some(&raw), bad.code.into(), bad.message, bad.column));
+        let ItemPlace { row, file, offset } = place;
+        Self { row, file, offset, raw: Some(raw), record, before: None }
+    }
+
+    /// An item that fails with this code, and is not read.
+    fn unread(place: ItemPlace, length: u64, code: &str, message: String) -> Self {
+        let failed = FailedItem { length, ..failed_item(&place, None, code.to_owned(), message, None) };
+        let ItemPlace { row, file, offset } = place;
+        Self { row, file, offset, raw: None, record: Err(failed), before: None }
     }
 
     /// The item as a processor gets it; none if it is malformed.
@@ -60,13 +71,29 @@ impl InputItem {
     }
 
     pub fn failed(&self, code: impl Into<String>, message: impl Into<String>, column: Option<String>) -> FailedItem {
-        failed_item(self.row, self.offset, self.raw.as_ref(), code.into(), message.into(), column)
+        let place = ItemPlace { row: self.row, file: self.file.clone(), offset: self.offset };
+        failed_item(&place, self.raw.as_ref(), code.into(), message.into(), column)
+    }
+}
+
+/// Where an item begins.
+struct ItemPlace {
+    row: u64,
+    file: Option<FileRow>,
+    /// The byte of its file.
+    offset: u64,
+}
+
+impl ItemPlace {
+    /// The place of an item of a chunk of the first attempt; `offset` is that in the job.
+    fn of(message: &ChunkMessage, row: u64, offset: u64) -> Self {
+        let offset = message.file().map_or(offset, |file| file.offset(offset));
+        Self { row, file: message.place(row), offset }
     }
 }
 
 fn failed_item(
-    row: u64,
-    offset: u64,
+    place: &ItemPlace,
     raw: Option<&Bytes>,
     code: String,
     message: String,
@@ -74,8 +101,9 @@ fn failed_item(
 ) -> FailedItem {
     let text = raw.and_then(|raw| std::str::from_utf8(raw).ok());
     FailedItem {
-        row,
-        offset,
+        row: place.row,
+        file: place.file.clone(),
+        offset: place.offset,
         length: raw.map_or(0, |raw| raw.len() as u64),
         code,
         message,
@@ -135,28 +163,41 @@ pub async fn read_input(
     message: &ChunkMessage,
 ) -> Result<Vec<InputItem>, InputError> {
     let chunk = &message.chunk;
+    let text = message.file().map(|file| &file.text);
     let file = || spec.source.file().ok_or(PortError::NotFound).map_err(source_error);
     let items = if message.address.attempt > 1 {
         let bytes =
             objects.read(&keys::redrive_items(message.job_guid, message.address)).await.map_err(source_error)?;
         let lines = read_redrive_items(&bytes)?;
         lines.into_iter().map(|item| redriven(item, spec, columns)).collect()
+    } else if let Some(PartText::Unreadable(problem)) = text {
+        let place = ItemPlace::of(message, chunk.first_row, chunk.offset);
+        vec![InputItem::unread(place, 0, &problem.code, problem.message.clone())]
     } else if chunk.mode == ChunkMode::TooLong {
-        vec![too_long(chunk, spec.limits.max_record_bytes)]
+        vec![too_long(message, spec.limits.max_record_bytes)]
     } else {
-        let bytes = match message.stored {
-            Some(stored) => {
+        let bytes = match (text, message.stored) {
+            (Some(PartText::Object { key, etag }), _) => {
+                match objects.read_range(key, etag, message.range()).await.map_err(source_error) {
+                    Err(InputError::SourceChanged(how)) if fails_alone(spec) => return Ok(changed(message, how)),
+                    bytes => bytes?,
+                }
+            }
+            (_, Some(stored)) => {
                 let key = keys::stored_text(message.job_guid, message.address, stored.by);
                 objects.read(&key).await.map_err(source_error)?
             }
-            None => {
-                let (file, range) = (file()?, chunk.offset..chunk.offset + chunk.length);
-                objects.read_range(&file.key, &file.etag, range).await.map_err(source_error)?
+            (_, None) => {
+                let file = file()?;
+                objects.read_range(&file.key, &file.etag, message.range()).await.map_err(source_error)?
             }
         };
         let items = read_items(chunk, &bytes, &spec.head.dialect, columns).with_hint(charset_hint(&spec.source));
         items
-            .map(|item| InputItem::new(item.row, item.offset, bytes.slice_ref(item.raw), item.record))
+            .map(|item| {
+                let place = ItemPlace::of(message, item.row, item.offset);
+                InputItem::new(place, bytes.slice_ref(item.raw), item.record)
+            })
             .collect::<Vec<_>>()
     };
     match items.len() == chunk.items as usize {
@@ -182,7 +223,9 @@ fn source_error(error: PortError) -> InputError {
 /// The hint about the charset of the job's file, for an item that is not UTF-8.
 pub fn charset_hint(source: &Source) -> CharsetHint {
     match source {
-        Source::File(_) | Source::Packed { packing: Packing::Text { charset: None, .. }, .. } => CharsetHint::Likely,
+        Source::File(_) | Source::Files(_) | Source::Packed { packing: Packing::Text { charset: None, .. }, .. } => {
+            CharsetHint::Likely
+        }
         Source::Packed { packing: Packing::Text { charset: Some(charset), .. }, .. } => {
             CharsetHint::Declared(charset.name())
         }
@@ -191,12 +234,31 @@ pub fn charset_hint(source: &Source) -> CharsetHint {
 }
 
 /// The one item of a chunk that is a single record over the length limit. Its bytes are not read.
-fn too_long(chunk: &Chunk, max_record_bytes: u64) -> InputItem {
-    let message = format!("the row takes {} bytes, more than the {max_record_bytes} a row may have", chunk.length);
-    let (row, offset) = (chunk.first_row, chunk.offset);
-    let failed = failed_item(row, offset, None, ROW_TOO_LONG.into(), message, None);
-    InputItem { row, offset, raw: None, record: Err(FailedItem { length: chunk.length, ..failed }), before: None }
+fn too_long(message: &ChunkMessage, max_record_bytes: u64) -> InputItem {
+    let chunk = &message.chunk;
+    let said = format!("the row takes {} bytes, more than the {max_record_bytes} a row may have", chunk.length);
+    let place = ItemPlace::of(message, chunk.first_row, chunk.offset);
+    InputItem::unread(place, chunk.length, ROW_TOO_LONG, said)
 }
+
+/// True if a file of many that cannot be read fails alone, and the job goes on.
+fn fails_alone(spec: &Spec) -> bool {
+    UnreadableFiles::of(&spec.params).unwrap_or_default() == UnreadableFiles::Fail
+}
+
+/// The items of a chunk of a file that was deleted or replaced since it was split.
+fn changed(message: &ChunkMessage, how: &str) -> Vec<InputItem> {
+    let chunk = &message.chunk;
+    let rows = chunk.first_row..chunk.first_row + u64::from(chunk.items);
+    let of = |row| {
+        let said = format!("the file {how} since it was split");
+        InputItem::unread(ItemPlace::of(message, row, chunk.offset), 0, SOURCE_CHANGED, said)
+    };
+    rows.map(of).collect()
+}
+
+/// The code of the items of a file that was deleted or replaced.
+pub const SOURCE_CHANGED: &str = "source_changed";
 
 /// A failed item, to be tried again from its own bytes or from its corrected text.
 fn redriven(item: RedriveItem, spec: &Spec, columns: &Arc<[String]>) -> InputItem {
@@ -207,7 +269,7 @@ fn redriven(item: RedriveItem, spec: &Spec, columns: &Arc<[String]>) -> InputIte
         (None, None, Some(base64)) => STANDARD.decode(base64).ok().map(Bytes::from),
         (None, None, None) => None,
     };
-    let (row, offset) = (failed.row, failed.offset);
+    let (row, offset, file) = (failed.row, failed.offset, failed.file.clone());
     let read = bytes.as_ref().filter(|_| !left_out).and_then(|bytes| {
         let length = bytes.len() as u64;
         let chunk = Chunk { offset, length, first_row: row, items: 1, mode: ChunkMode::Items };
@@ -215,8 +277,10 @@ fn redriven(item: RedriveItem, spec: &Spec, columns: &Arc<[String]>) -> InputIte
         items.next().map(|item| (bytes.clone(), item.record))
     });
     match read {
-        Some((bytes, record)) => InputItem { before: Some(failed), ..InputItem::new(row, offset, bytes, record) },
+        Some((bytes, record)) => {
+            InputItem { before: Some(failed), ..InputItem::new(ItemPlace { row, file, offset }, bytes, record) }
+        }
         // Left out, or without any text: it keeps its failure.
-        None => InputItem { row, offset, raw: bytes, record: Err(failed.clone()), before: Some(failed) },
+        None => InputItem { row, file, offset, raw: bytes, record: Err(failed.clone()), before: Some(failed) },
     }
 }

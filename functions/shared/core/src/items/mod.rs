@@ -3,8 +3,11 @@
 pub mod audit;
 pub mod chunk_index;
 pub mod failed;
+pub mod file_list;
+pub mod files;
 pub mod give_up;
 pub mod input;
+pub mod layouts;
 pub mod manifest;
 pub mod of_task;
 pub mod outputs;

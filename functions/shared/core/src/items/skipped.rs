@@ -10,6 +10,7 @@ use crate::items::input::{SHARED_READ_MAX_BYTES, follows};
 use crate::items::stored_job::StoredJob;
 use crate::items::tally_pages::TallyPages;
 use crate::items::{chunk_index, run_output};
+use crate::model::files::Part;
 use crate::model::ids::{JobGuid, RunId};
 use crate::model::tally::{ChunkAddress, MarkKind, Tally};
 use crate::ports::{Objects, PortError};
@@ -35,6 +36,8 @@ pub struct SkippedChunk {
     pub chunk: Chunk,
     /// The run of the splitter that stored its text. `None` if the text is a range of the upload.
     pub stored_by: Option<RunId>,
+    /// Where it comes from, in a job over many files.
+    pub part: Option<Part>,
     /// The skipped rows; they reach to the end of the chunk.
     pub rows: Range<u64>,
 }
@@ -86,7 +89,7 @@ impl SkippedItems {
 
     async fn read_chunks(&mut self, tally: &Tally) -> Result<(), PortError> {
         let index = chunk_index::of(&*self.objects, self.job_guid, tally).await?;
-        for (place, chunk) in (0_u8..).zip(index.chunks) {
+        for (place, chunk) in (0_u8..).zip(index.chunks.iter().copied()) {
             let end = chunk.first_row + u64::from(chunk.items);
             if end <= self.after.saturating_add(1) {
                 continue;
@@ -94,7 +97,13 @@ impl SkippedItems {
             let address = ChunkAddress { attempt: 1, tally: tally.number, index: place };
             if let Some(first) = self.first_skipped(tally, address, &chunk).await? {
                 let rows = first.max(self.after.saturating_add(1))..end;
-                self.ready.push_back(SkippedChunk { address, chunk, stored_by: tally.stored_by, rows });
+                self.ready.push_back(SkippedChunk {
+                    address,
+                    chunk,
+                    stored_by: tally.stored_by,
+                    part: index.part(place).cloned(),
+                    rows,
+                });
             }
         }
         Ok(())

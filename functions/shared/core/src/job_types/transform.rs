@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 
 use super::growing_row::{GrowingRow, value_bytes};
 use super::row_writer::{FIELD_EXISTS, RowParams, RowWriter};
-use crate::model::spec::{OutputFile, Spec};
+use crate::model::spec::{OutputFile, Source, Spec};
 use crate::ports::processor::{CostClass, Item, ItemError, ItemOutcome, ItemProcessor, JobType, ParamsError};
 use crate::text::{Format, Record};
 
@@ -19,7 +19,7 @@ use crate::text::{Format, Record};
 /// | param | meaning |
 /// |---|---|
 /// | `mapping` | a list of steps that run in order, see below; default: no steps |
-/// | `outputFormat` | `csv` or `jsonl`; default: the format of the input |
+/// | `outputFormat` | `csv` or `jsonl`; default: the format of the input, `jsonl` for many files |
 /// | `columns` | the columns to write, in this order; default: all; required to convert JSON Lines to CSV |
 /// | `escapeFormulas` | whether cells that look like formulas are escaped, for CSV that people open in a spreadsheet |
 ///
@@ -39,6 +39,8 @@ impl JobType for Transform {
 
     fn prepare(&self, spec: &Spec) -> Result<Arc<dyn ItemProcessor>, ParamsError> {
         let format = spec.head.dialect.format;
+        // The rows of many files have one output, whatever their formats are.
+        let default_format = if matches!(spec.source, Source::Files(_)) { Format::Jsonl } else { format };
         // An empty file has no columns and no rows, so any mapping is accepted.
         let mut known = (!spec.head.columns.is_empty()).then(|| spec.head.columns.clone());
         let steps = steps(spec.params.get("mapping"))?;
@@ -50,7 +52,7 @@ impl JobType for Transform {
         let rows = RowWriter::of(RowParams {
             all: &spec.params,
             format: "outputFormat",
-            default_format: format,
+            default_format,
             default_columns: (format == Format::Csv).then(|| known.clone().unwrap_or_default()),
             own_names: own_names(spec, &steps),
         })?;

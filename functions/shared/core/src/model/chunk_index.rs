@@ -6,6 +6,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::model::files::{FilePosition, Part};
 use crate::model::ids::RunId;
 use crate::model::job::Job;
 use crate::model::messages::{ChunkMessage, DeliveryMode, StoredText};
@@ -24,6 +25,19 @@ pub struct ChunkIndex {
     /// The objects that hold their text, if they are not ranges of the upload.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub stored: Option<StoredChunks>,
+    /// In a job over many files: where the chunks come from, in order.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub parts: Vec<IndexedPart>,
+}
+
+/// Where chunks of a tally come from: those from `first` on, up to the next part.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct IndexedPart {
+    /// The place of its first chunk.
+    pub first: u8,
+    #[serde(flatten)]
+    pub part: Part,
 }
 
 /// The stored text of a tally's chunks.
@@ -36,6 +50,9 @@ pub struct StoredChunks {
     /// Where to read the dataset on after them.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub next: Option<RecordPosition>,
+    /// Where to read the files on after them.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub next_file: Option<FilePosition>,
 }
 
 /// A place between two records of a dataset.
@@ -54,6 +71,16 @@ impl ChunkIndex {
         self.stored.as_ref().and_then(|stored| stored.next.clone())
     }
 
+    /// Where to read the files on after this tally.
+    pub fn next_file(&self) -> Option<FilePosition> {
+        self.stored.as_ref().and_then(|stored| stored.next_file)
+    }
+
+    /// The part of the chunk at this place.
+    pub fn part(&self, place: u8) -> Option<&Part> {
+        self.parts.iter().rev().find(|part| part.first <= place).map(|indexed| &indexed.part)
+    }
+
     /// The messages of the chunks of this tally of the job that are not committed.
     pub fn missing(&self, job: &Job, tally: &Tally, delivery_mode: DeliveryMode) -> Vec<ChunkMessage> {
         let places = (0..).take(self.chunks.len()).filter(|place: &u8| tally.mark(*place).is_none());
@@ -70,6 +97,7 @@ impl ChunkIndex {
                 Some(StoredText { by: stored.by, weight: *stored.weights.get(usize::from(address.index))? })
             }
         };
-        Some(ChunkMessage { delivery_mode, stored, ..ChunkMessage::of(job, address, chunk) })
+        let part = self.part(address.index).cloned();
+        Some(ChunkMessage { delivery_mode, stored, part, ..ChunkMessage::of(job, address, chunk) })
     }
 }

@@ -6,6 +6,8 @@
 //! | `inbox/{jobType}/…` | a dropped file, and its sidecar `….job.json` | anyone who may write there |
 //! | `inbox-problems/{jobType}/….json` | why a dropped file did not become a job | `receive-file` |
 //! | `results/{job}/items.jsonl` | the items of a job without a file, as JSON lines | `create-job` |
+//! | `results/{job}/files/{run}.jsonl` | the list of the files of a job over many | `create-job`, `start-job` |
+//! | `results/{job}/layouts/{layout}.json` | a head that files of such a job have | `split-job` |
 //! | `results/{job}/products/{row}/{run}/{name}` | a product of an item, under the token of its lease | a worker, with a presigned request of `work-task` |
 //! | `results/{job}/{attempt}/chunks/{tally}.json` | chunk index of a tally whose chunks are ranges of the upload | `split-job` |
 //! | `results/{job}/{attempt}/chunks/{tally}/{run}.json` | chunk index of a tally whose chunks are objects | `split-job` |
@@ -19,6 +21,7 @@
 //! `{tally}` has eight digits and `{index}` two, so keys sort like rows. `{run}` separates the objects of a run that
 //! lost its write from the objects of the winner.
 
+use crate::model::files::LayoutId;
 use crate::model::ids::{FileGuid, JobGuid, RunId};
 use crate::model::tally::ChunkAddress;
 
@@ -38,6 +41,16 @@ pub fn upload(file_guid: FileGuid) -> String {
 /// The items that came with the request of a job. Each try to create a job has its own name, and so has its object.
 pub fn items(job: JobGuid) -> String {
     format!("results/{job}/items.jsonl")
+}
+
+/// The list of a job's files. Each try to create it has its own name.
+pub fn file_list(job: JobGuid, by: RunId) -> String {
+    format!("results/{job}/files/{by}.jsonl")
+}
+
+/// The head of this layout.
+pub fn layout(job: JobGuid, layout: &LayoutId) -> String {
+    format!("results/{job}/layouts/{}.json", layout.as_str())
 }
 
 /// A product of an item, as the holder of this token stored it.

@@ -1,13 +1,16 @@
 //! The messages between the functions. Each is small, says of which kind it is, carries the counts that its receiver
 //! needs, and may arrive any number of times in any order.
 
+use std::ops::Range;
+
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
+use crate::model::files::{FileRow, LayoutId, Part, PartFile, PartText};
 use crate::model::ids::{FileGuid, JobGuid, Owner, RunId};
 use crate::model::job::{Job, Priority};
 use crate::model::tally::ChunkAddress;
-use crate::text::Chunk;
+use crate::text::{Chunk, ChunkMode};
 
 /// On the jobs queue: split this job, from the position in its row on.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -66,6 +69,9 @@ pub struct ChunkMessage {
     /// The object that holds the chunk's text, if it is not a range of the upload.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub stored: Option<StoredText>,
+    /// Where it comes from, in a job over many files.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub part: Option<Part>,
     /// The job's type, which decides on its lane.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub job_type: Option<String>,
@@ -89,9 +95,43 @@ impl ChunkMessage {
             delivery_mode: DeliveryMode::Fresh,
             max_concurrency: job.max_concurrency,
             stored: None,
+            part: None,
             job_type: Some(job.job_type.clone()),
             priority: job.priority,
             lane: None,
+        }
+    }
+
+    /// True if its bytes are a range of an object that was not made for it.
+    pub const fn is_range(&self) -> bool {
+        let is_of_file = match &self.part {
+            Some(Part { file: Some(file), .. }) => matches!(file.text, PartText::Object { .. }),
+            Some(Part { file: None, .. }) => false,
+            None => self.stored.is_none(),
+        };
+        self.address.attempt == 1 && is_of_file && matches!(self.chunk.mode, ChunkMode::Items)
+    }
+
+    /// How its items are read, in a job over many files.
+    pub fn layout(&self) -> Option<&LayoutId> {
+        self.part.as_ref()?.layout.as_ref()
+    }
+
+    /// Its file, in the first attempt of a job over many files.
+    pub fn file(&self) -> Option<&PartFile> {
+        self.part.as_ref()?.file.as_ref()
+    }
+
+    /// The place of this row in its file, in a job over many files.
+    pub fn place(&self, row: u64) -> Option<FileRow> {
+        self.part.as_ref()?.place(row)
+    }
+
+    /// Its bytes in its file.
+    pub fn range(&self) -> Range<u64> {
+        match self.file() {
+            Some(file) => file.range(&self.chunk),
+            None => self.chunk.offset..self.chunk.end(),
         }
     }
 

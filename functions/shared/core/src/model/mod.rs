@@ -10,6 +10,7 @@ pub mod client_version;
 pub mod cost;
 pub mod dead_letter;
 pub mod entries;
+pub mod files;
 pub mod ids;
 pub mod job;
 pub mod job_event;

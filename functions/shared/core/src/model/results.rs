@@ -23,6 +23,9 @@ pub const FAILED_ROWS: &str = "failed-rows";
 /// The name of the file of unprocessed rows, without its extension.
 pub const UNPROCESSED_ROWS: &str = "unprocessed-rows";
 
+/// The name of the file that lists the files of a job.
+pub const FILES: &str = "files.jsonl";
+
 /// The location of the results of an attempt.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -52,6 +55,8 @@ words! {
         UnprocessedRows = "unprocessedRows",
         /// The outputs of the items.
         Output = "output",
+        /// The files of the job, each with the counts of its rows.
+        Files = "files",
     }
 }
 

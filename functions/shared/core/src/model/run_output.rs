@@ -10,6 +10,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use crate::model::files::FileRow;
 use crate::model::tally::{Counts, MarkKind};
 
 /// Encodes bytes that are not text, for [`FailedItem::raw_base64`].
@@ -24,6 +25,9 @@ pub struct FailedItem {
     /// Its 1-based row number in the file; the header is not counted.
     #[schema(minimum = 1)]
     pub row: u64,
+    /// Its place in its file, in a job over many files. Then `row` is its number in the job.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub file: Option<FileRow>,
     /// The byte of the file at which it begins.
     pub offset: u64,
     /// Its length in bytes, without the record's end.
@@ -142,6 +146,7 @@ mod tests {
     fn a_run_output_reads_back_as_it_was_written() {
         let item = |row, raw: Option<&str>| FailedItem {
             row,
+            file: None,
             offset: row * 10,
             length: 9,
             code: "ragged_row".into(),

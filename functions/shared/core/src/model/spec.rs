@@ -5,6 +5,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use crate::model::files::FileList;
 use crate::model::ids::{FileGuid, JobGuid, Owner};
 use crate::model::packing::Packing;
 use crate::model::results::ResultKind;
@@ -71,6 +72,8 @@ pub enum Source {
     Packed { file: SourceFile, packing: Packing },
     /// The records of a dataset as the split reads them. Its chunks are objects of JSON lines.
     Dataset { dataset: String },
+    /// Many files, each with a head of its own.
+    Files(FileList),
     /// A file that does not exist yet. What is found takes its place before the split, see
     /// [`Waits::put_found`](crate::ports::Waits::put_found).
     Awaited(AwaitedFile),
@@ -91,7 +94,7 @@ impl Source {
     pub const fn file(&self) -> Option<&SourceFile> {
         match self {
             Self::File(file) | Self::Packed { file, .. } => Some(file),
-            Self::Dataset { .. } | Self::Awaited(_) => None,
+            Self::Dataset { .. } | Self::Files(_) | Self::Awaited(_) => None,
         }
     }
 
@@ -107,9 +110,9 @@ impl Source {
         matches!(self, Self::Awaited(_))
     }
 
-    /// True if the split stores the text of each chunk as an object.
+    /// True if the split stores the text of chunks as objects.
     pub const fn is_stored(&self) -> bool {
-        matches!(self, Self::Packed { .. } | Self::Dataset { .. })
+        matches!(self, Self::Packed { .. } | Self::Dataset { .. } | Self::Files(_))
     }
 }
 

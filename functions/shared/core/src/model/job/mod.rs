@@ -137,6 +137,7 @@ const fn data_bytes(spec: &Spec) -> u64 {
         Source::File(file) => file.size.saturating_sub(spec.head.data_start),
         Source::Packed { file, .. } => file.size,
         Source::Dataset { .. } => DATASET_WEIGHT,
+        Source::Files(files) => files.bytes,
         Source::Awaited(_) => 0,
     }
 }

@@ -1,0 +1,26 @@
+//! The heads of the files of a job over many files, each stored once under its [layout](LayoutId).
+
+use bytes::Bytes;
+
+use crate::model::files::LayoutId;
+use crate::model::ids::JobGuid;
+use crate::model::keys;
+use crate::model::messages::ChunkMessage;
+use crate::model::spec::Spec;
+use crate::ports::{Objects, PortError};
+use crate::text::Head;
+
+/// Stores the head of a file, and returns its name.
+pub async fn put(objects: &dyn Objects, job: JobGuid, head: &Head) -> Result<LayoutId, PortError> {
+    let (layout, json) = LayoutId::of(head).map_err(|error| PortError::invalid("writing a layout", error))?;
+    objects.put(&keys::layout(job, &layout), "application/json", Bytes::from(json), None).await?;
+    Ok(layout)
+}
+
+/// The spec by which the items of this chunk are read: with the head of its file, in a job over many files.
+pub async fn spec_of(objects: &dyn Objects, spec: Spec, message: &ChunkMessage) -> Result<Spec, PortError> {
+    let Some(layout) = message.layout() else { return Ok(spec) };
+    let json = objects.read(&keys::layout(message.job_guid, layout)).await?;
+    let head = serde_json::from_slice(&json).map_err(|error| PortError::invalid("reading a layout", error))?;
+    Ok(spec.with_head(head))
+}
