@@ -225,6 +225,7 @@ fn limits(plan: &Plan, broken: Broken) -> Limits {
         redrive: RedriveLimits { ceilings, deadlines, recovery, ..of_tests.redrive },
         split: SplitLimits {
             range_bytes: plan.range_bytes,
+            first_max_bytes: plan.range_bytes,
             time: times.split,
             margin: MARGIN,
             stop: StopGrace { grace: resend_after },

@@ -77,6 +77,7 @@ struct OpenFile {
     size: u64,
     /// Bytes of the file that count for the chunks so far.
     weighed: u64,
+    has_chunks: bool,
     cut: TextCut,
 }
 
@@ -187,7 +188,8 @@ impl FilesCut {
     /// Where the next run goes on.
     fn place(&self) -> FilePosition {
         match &self.open {
-            Some(open) => FilePosition { begun: Some(open.file.start), ..open.at },
+            // Before its first chunk it is opened again, at its first record.
+            Some(open) => FilePosition { begun: open.has_chunks.then_some(open.file.start), ..open.at },
             None => self.next,
         }
     }
@@ -256,7 +258,7 @@ impl FilesCut {
             }
         };
         let weighed = if begun.is_some() { start.offset.min(file.size) } else { 0 };
-        self.open = Some(OpenFile { at, file: part, layout, size: file.size, weighed, cut });
+        self.open = Some(OpenFile { at, file: part, layout, size: file.size, weighed, has_chunks: begun.is_some(), cut });
         Ok(true)
     }
 
@@ -273,6 +275,7 @@ impl FilesCut {
     fn add(&mut self, open: &mut OpenFile, cut: CutTally, tally: &mut CutTally, stored: &mut StoredCut) {
         let part = Part { layout: Some(open.layout.clone()), file: Some(open.file.clone()) };
         push_part(tally, part);
+        open.has_chunks = true;
         let weights = cut.stored.map(|stored| stored.weights);
         let start = open.file.start;
         for (place, chunk) in cut.chunks.iter().enumerate() {
