@@ -26,8 +26,9 @@ use rowmill_core::model::upload::{FetchBegun, FetchFailure, Upload};
 use rowmill_core::ports::{
     Admissions, Attempts, BreakerMoved, Breakers, CheckpointMoved, Checkpoints, CommitAnswer, Completion, Completions,
     CreateError, Created, DeadLetters, Due, Idempotency, JobFilter, JobPage, Jobs, MultipartObjects, NewAttempt,
-    NewJob, ObjectHead, Objects, OutstandingError, OutstandingUploads, Permits, PortError, Queue, RedriveError,
-    SlotsTaken, Tallies, Tasks, UpdateAnswer, Updates, UploadStore, UploadedPart, Waits, WakeUps, WriteLost,
+    NewJob, ObjectHead, ObjectLists, ObjectPage, Objects, OutstandingError, OutstandingUploads, Permits, PortError,
+    Queue, RedriveError, SlotsTaken, Tallies, Tasks, UpdateAnswer, Updates, UploadStore, UploadedPart, Waits, WakeUps,
+    WriteLost,
 };
 use uuid::Uuid;
 
@@ -227,6 +228,10 @@ mortal!(MultipartObjects {
     parts(key: &str, multipart: &str) -> Result<Vec<UploadedPart>, PortError>;
     complete_multipart(key: &str, multipart: &str, parts: &[UploadedPart]) -> Result<(), PortError>;
     abort_multipart(key: &str, multipart: &str) -> Result<(), PortError>;
+});
+
+mortal!(ObjectLists {
+    list(bucket: &str, prefix: &str, after: Option<&str>) -> Result<ObjectPage, PortError>;
 });
 
 mortal!(UploadStore {

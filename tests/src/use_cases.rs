@@ -26,7 +26,7 @@ use rowmill_core::ports::Queue;
 use rowmill_core::progress::waits::Waker;
 use rowmill_core::sending::priority_router::PriorityRouter;
 use rowmill_core::wiring::{ChunkQueues, Missing, Port, Ports};
-use rowmill_settings::{CompleteTime, JobRetention, Links, Recovery, SplitTime, StopGrace, TimeLimits};
+use rowmill_settings::{CompleteTime, InputSettings, JobRetention, Links, Recovery, SplitTime, StopGrace, TimeLimits};
 use split_job::split::{SplitLimits, Splitter};
 use start_job::starter::Starter;
 use sweep::sweep::{SweepLimits, Sweeper};
@@ -120,6 +120,9 @@ pub struct UseCases {
     pub job_types: JobTypes,
 }
 
+/// The bucket of others that jobs may read.
+pub const INPUT_BUCKET: &str = "data";
+
 /// The queues of chunks of a test that has one items queue for all priorities.
 pub fn without_priorities(
     limits: &JobTypeLimits,
@@ -143,7 +146,8 @@ impl UseCases {
 
     pub fn creator(&self) -> Creator {
         let priorities = OwnerPriorities::default();
-        built(Creator::new(&self.ports, self.job_types.clone(), self.limits.create, priorities))
+        let inputs = InputSettings { buckets: INPUT_BUCKET.to_owned(), ..InputSettings::default() };
+        built(Creator::new(&self.ports, self.job_types.clone(), self.limits.create, priorities, inputs.into()))
     }
 
     pub fn pages(&self) -> JobPages {

@@ -2,9 +2,10 @@
 
 use acceptance::faults::at_every_call;
 use acceptance::files::gzip;
-use acceptance::use_cases::Limits;
+use acceptance::use_cases::{INPUT_BUCKET, Limits};
 use acceptance::world::World;
 use create_job::create::CreateJobError;
+use rowmill_api::job::Stage;
 use rowmill_core::items::files::FilesAt;
 use rowmill_core::model::files::{FileCounts, FileState};
 use rowmill_core::model::ids::{FileGuid, JobGuid};
@@ -12,6 +13,7 @@ use rowmill_core::model::job::StopCode;
 use rowmill_core::model::job::states::{JobOutcome, Status};
 use rowmill_core::model::keys;
 use rowmill_core::model::results::ResultKind;
+use rowmill_core::model::why::ReasonCode;
 use serde_json::{Value, json};
 
 use crate::chunks_of;
@@ -327,6 +329,8 @@ async fn requests_for_many_files_that_cannot_be_are_refused() {
     let job = world.validate_csv("a\n1\n").await;
     for (source, expected) in [
         (json!({}), "`source` must have either"),
+        (json!({ "s3": { "bucket": "other" } }), "`source.s3.bucket` is not a bucket that this stack may read"),
+        (json!({ "s3": { "bucket": INPUT_BUCKET }, "files": [one] }), "`source` must have either"),
         (json!({ "files": [] }), "`source.files` must have 1 to 1000 uploads"),
         (json!({ "files": [one, other, one] }), "`source.files` names an upload twice"),
         (json!({ "files": [one], "jobGuid": job }), "`source` must have either"),
@@ -364,4 +368,96 @@ async fn one_upload_in_the_list_is_a_job_over_many_files_too() {
     let job = create(&world, &files, json!({})).await.unwrap();
     world.run().await;
     check(&world, job, &files).await;
+}
+
+/// Puts these files into the bucket of others, below `in/`.
+fn lay_down(world: &World, files: &[File]) {
+    for File { name, content_type, bytes, .. } in files {
+        let key = keys::in_bucket(INPUT_BUCKET, &format!("in/{name}"));
+        world.objects.store(&key, content_type, Default::default(), bytes.clone().into());
+    }
+}
+
+async fn over_objects(world: &World, fields: Value) -> JobGuid {
+    let mut source = json!({ "bucket": INPUT_BUCKET, "prefix": "in/" });
+    source.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
+    let request = json!({ "jobType": "validate", "source": { "s3": source } });
+    world.request(request).await.unwrap().job_guid
+}
+
+/// The files in the order of their keys, by which they are named.
+fn by_key(mut files: Vec<File>) -> Vec<File> {
+    files.sort_by_key(|file| file.name);
+    for file in &mut files {
+        file.name = format!("in/{}", file.name).leak();
+    }
+    files
+}
+
+#[tokio::test]
+async fn objects_of_a_bucket_are_listed_and_read_where_they_lie() {
+    let world = World::new(chunks_of(2));
+    lay_down(&world, &all_kinds());
+    for other in ["out/x.csv", "in/folder/"] {
+        world.objects.store(&keys::in_bucket(INPUT_BUCKET, other), "text/csv", Default::default(), "".into());
+    }
+    let job = over_objects(&world, json!({})).await;
+    let shown = world.show(job).await;
+    assert_eq!((shown.status, shown.stage), (Status::Waiting, Stage::Listing.into()));
+    assert_eq!(world.why(job).await[0].code, ReasonCode::FilesListing);
+    world.run().await;
+    check(&world, job, &by_key(all_kinds())).await;
+    let job = over_objects(&world, json!({ "suffix": ".gz" })).await;
+    world.run().await;
+    let packed = all_kinds().into_iter().filter(|file| file.name.ends_with(".gz")).collect();
+    check(&world, job, &by_key(packed)).await;
+}
+
+#[tokio::test]
+async fn objects_are_listed_once_whatever_call_fails() {
+    let deaths = at_every_call(async |call, death| {
+        let world = World::new(chunks_of(5));
+        lay_down(&world, &all_kinds());
+        let job = over_objects(&world, json!({})).await;
+        world.faults.plan(call, death);
+        world.run_through_crashes(world.limits.split.margin).await;
+        for _ in 0..3 {
+            world.clock.advance(2 * world.limits.sweep.recovery.stale);
+            world.sweeper.sweep().await.ok();
+            world.faults.revive();
+            world.run_through_crashes(world.limits.split.margin).await;
+        }
+        check(&world, job, &by_key(all_kinds())).await;
+        !world.faults.is_pending()
+    })
+    .await;
+    assert!(deaths > 100, "{deaths} calls failed");
+}
+
+#[tokio::test]
+async fn a_job_over_no_objects_fails_and_says_why() {
+    let world = World::new(chunks_of(2));
+    lay_down(&world, &[file("a.csv", "text/csv", "a\n1\n", 1, 0)]);
+    let job = over_objects(&world, json!({ "suffix": ".parquet" })).await;
+    world.run().await;
+    let shown = world.show(job).await;
+    let error = shown.error.unwrap();
+    assert_eq!((shown.status, error.code), (Status::Failed, StopCode::SourceFailed.into()));
+    assert!(error.message.starts_with("`source.s3.prefix` names no object"), "{}", error.message);
+}
+
+#[tokio::test]
+async fn a_redrive_of_objects_needs_them_no_more() {
+    let world = World::new(chunks_of(2));
+    let files = vec![file("a.csv", "text/csv", "a,b\n1,2\n3\n", 2, 1), file("b.csv", "text/csv", "a\n1\n", 1, 0)];
+    lay_down(&world, &files);
+    let job = over_objects(&world, json!({})).await;
+    world.run().await;
+    check(&world, job, &by_key(files)).await;
+    world.objects.delete(&keys::in_bucket(INPUT_BUCKET, "in/a.csv"));
+    let corrected = world.store("application/x-ndjson", r#"{"row":2,"raw":"3,4"}"#).await;
+    world.redrive(job, Some(corrected)).await.unwrap();
+    world.run().await;
+    assert_eq!(world.show(job).await.outcome, Some(JobOutcome::Succeeded));
+    assert!(world.audit(job).await.finding.is_none());
 }

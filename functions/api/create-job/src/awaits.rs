@@ -1,7 +1,7 @@
 //! What a job waits for: found out when it is created, and looked at by `start-job` until it is there.
 
 use jiff::Timestamp;
-use rowmill_api::request::JobSource;
+use rowmill_api::request::{JobSource, ObjectSource};
 use rowmill_core::model::ids::Owner;
 use rowmill_core::model::job::{Awaits, Job, Stop, StopCode};
 use rowmill_core::model::spec::{AwaitedFile, Source, Spec};
@@ -11,6 +11,7 @@ use rowmill_core::ports::{PortError, found};
 use crate::create::{Creator, Specified};
 use crate::error::CreateJobError;
 use crate::request::{CreateJobRequest, InvalidField};
+use crate::{inputs, source};
 
 /// Result of a look at what a job waits for.
 #[derive(Debug)]
@@ -44,6 +45,7 @@ impl Creator {
             }
             (None, Source::Awaited(AwaitedFile::Result { job, .. })) => Some(Awaits::Job(*job)),
             (None, Source::Awaited(AwaitedFile::Upload(_))) => Some(Awaits::File),
+            (None, Source::Awaited(AwaitedFile::Objects { .. })) => Some(Awaits::Files),
             (None, _) => None,
         };
         match (awaits, request.dedupe) {
@@ -93,6 +95,10 @@ impl Creator {
         let (file_guid, source) = match spec.source {
             Source::Awaited(AwaitedFile::Upload(file_guid)) => (Some(file_guid), None),
             Source::Awaited(AwaitedFile::Result { job, kind }) => (None, Some(JobSource::of_result(job, kind))),
+            Source::Awaited(AwaitedFile::Objects { bucket, prefix, suffix }) => {
+                let s3 = Some(ObjectSource { bucket, prefix, suffix: Some(suffix) });
+                (None, Some(JobSource { s3, ..JobSource::default() }))
+            }
             Source::Dataset { ref dataset } => {
                 self.refuse_unknown_dataset(&job.owner, dataset).await?;
                 return Ok((spec, Vec::new()));
@@ -109,10 +115,14 @@ impl Creator {
             ..CreateJobRequest::default()
         };
         let job_type = &**self.job_type(&request)?;
-        let detected = self.detector(self.clock.now()).file(&job.owner, &request).await?;
+        let detected = match request.source.as_ref().and_then(|source| source.s3.as_ref()) {
+            Some(objects) => source::many(inputs::list(&*self.lists, objects).await?.into_iter())?,
+            None => self.detector(self.clock.now()).file(&job.owner, &request).await?,
+        };
         let specified =
             self.specified_over(detected, &job.owner, &request, job_type, job.job_guid, spec.created_at).await?;
-        let Specified { spec, warnings, .. } = specified;
+        let Specified { mut spec, first, warnings } = specified;
+        self.store_text(&mut spec, first).await?;
         Ok((self.jobs.put_found(&spec).await?, warnings))
     }
 }

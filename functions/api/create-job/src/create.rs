@@ -25,13 +25,14 @@ use rowmill_core::model::spec::{AwaitedFile, Source, Spec};
 use rowmill_core::model::warnings::{self, Warning};
 use rowmill_core::ports::processor::{InputKind, JobType, ParamsError};
 use rowmill_core::ports::{
-    Admission, Ceilings, Clock, Created, Dedupe, Entropy, Idempotency, JobStore, NewJob, Objects, OutstandingUploads,
-    PortError, Queue, RecordStore, UploadStore, found,
+    Admission, Ceilings, Clock, Created, Dedupe, Entropy, Idempotency, JobStore, NewJob, ObjectLists, Objects,
+    OutstandingUploads, PortError, Queue, RecordStore, UploadStore, found,
 };
 use rowmill_core::text::{Head, SCANNER_VERSION};
 use rowmill_formats::FirstText;
 
 pub use crate::error::CreateJobError;
+use crate::inputs::Inputs;
 pub use crate::limits::CreateLimits;
 use crate::params::check_params;
 use crate::request::{CreateJobRequest, check, check_dedupe, check_idempotency_key, fingerprint};
@@ -57,6 +58,9 @@ pub struct Creator {
     pub limits: CreateLimits,
     pub type_limits: Arc<JobTypeLimits>,
     pub owner_priorities: OwnerPriorities,
+    /// The buckets of others that jobs may read, and their lists.
+    pub inputs: Inputs,
+    pub lists: Arc<dyn ObjectLists>,
 }
 
 /// The answer to a request.
@@ -237,7 +241,7 @@ impl Creator {
     }
 
     /// Stores the items of a request, or the list of a job's files.
-    async fn store_text(&self, spec: &mut Spec, text: FirstText) -> Result<(), PortError> {
+    pub(crate) async fn store_text(&self, spec: &mut Spec, text: FirstText) -> Result<(), PortError> {
         let (Source::File(file) | Source::Files(FileList { list: file, .. })) = &mut spec.source else { return Ok(()) };
         if !file.etag.is_empty() {
             return Ok(());
@@ -401,7 +405,8 @@ impl Creator {
 
     pub(crate) const fn detector(&self, now: Timestamp) -> SourceDetector<'_> {
         let (uploads, objects, outstanding, jobs) = (&self.uploads, &self.objects, &self.outstanding, &self.jobs);
-        SourceDetector { uploads, objects, outstanding, jobs, now, header_max_bytes: self.limits.header_max_bytes }
+        let header_max_bytes = self.limits.header_max_bytes;
+        SourceDetector { uploads, objects, outstanding, jobs, inputs: &self.inputs, now, header_max_bytes }
     }
 
     fn job_row(&self, spec: &Spec, request: &CreateJobRequest, priority: Priority) -> Job {

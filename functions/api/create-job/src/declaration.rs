@@ -2,7 +2,7 @@
 
 use rowmill_settings::declaration::{Function, Trigger, Use};
 use rowmill_settings::{
-    ADMISSION_TABLE, BUCKET, JOBS_HIGH_QUEUE, JOBS_QUEUE, JOBS_TABLE, JobTargets, JobTypeSettings,
+    ADMISSION_TABLE, BUCKET, InputSettings, JOBS_HIGH_QUEUE, JOBS_QUEUE, JOBS_TABLE, JobTargets, JobTypeSettings,
     OwnerPrioritySettings, RECORDS_TABLE, SettingsGroup, UPLOADS_TABLE,
 };
 
@@ -12,7 +12,13 @@ pub static FUNCTION: Function = Function {
     name: "create-job",
     purpose: "Admits a job under the ceilings, creates it and sends its first message. Shows the first rows of a file.",
     triggers: &[Trigger::Http],
-    settings: &[CreateLimits::GROUP, OwnerPrioritySettings::GROUP, JobTypeSettings::GROUP, JobTargets::GROUP],
+    settings: &[
+        CreateLimits::GROUP,
+        OwnerPrioritySettings::GROUP,
+        JobTypeSettings::GROUP,
+        JobTargets::GROUP,
+        InputSettings::GROUP,
+    ],
     uses: &[
         Use::of("Jobs", &["dynamodb:GetItem", "dynamodb:PutItem", "dynamodb:Query"], &[JOBS_TABLE]),
         Use::of(
@@ -27,8 +33,8 @@ pub static FUNCTION: Function = Function {
             .parts(&["/results/*"])
             .why("A result of a job as the input of a new one."),
         Use::of("Items", &["s3:PutObject"], &[BUCKET])
-            .parts(&["/results/*/items.jsonl"])
-            .why("The items of a job without a file."),
+            .parts(&["/results/*/items.jsonl", "/results/*/inputs/*"])
+            .why("The items of a job without a file, and the list of the files of a job over many."),
         Use::MISSING_OBJECTS,
         Use::send(&[JOBS_QUEUE, JOBS_HIGH_QUEUE]),
     ],

@@ -20,6 +20,7 @@ use serde_json::Value;
 
 use crate::awaits::refuse_bad_end;
 use crate::error::CreateJobError;
+use crate::inputs::Inputs;
 use crate::request::{CreateJobRequest, InvalidField};
 
 /// Number of uploads read at once.
@@ -44,6 +45,8 @@ pub struct SourceDetector<'a> {
     pub outstanding: &'a Arc<dyn OutstandingUploads>,
     /// The jobs, whose results may be read.
     pub jobs: &'a Arc<dyn JobStore>,
+    /// The buckets of others that it may read.
+    pub inputs: &'a Inputs,
     /// The current time. Expired uploads count as unknown.
     pub now: Timestamp,
     /// Maximum number of bytes of an upload that are read.
@@ -64,6 +67,10 @@ impl SourceDetector<'_> {
                 return self.open((&found.content_type, Some(&found.name)), file, request).await;
             }
             Some(JobInput::Files(files)) => return self.files(owner, files).await,
+            Some(JobInput::Objects(objects)) => {
+                let file = self.inputs.objects(owner, objects)?;
+                return Ok(DetectedSource { source: Source::Awaited(file), ..many(std::iter::empty())? });
+            }
         }
         let missing = "is missing. Upload a file and send its `fileGuid`, or send the rows themselves in `items`.";
         let file_guid = request.file_guid.ok_or_else(|| InvalidField::new("fileGuid", missing))?;

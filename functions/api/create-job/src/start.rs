@@ -6,12 +6,13 @@ use rowmill_core::job_types::JobTypes;
 use rowmill_core::model::owner_priorities::OwnerPriorities;
 use rowmill_core::ports::BoxError;
 use rowmill_core::wiring::{Missing, Ports};
-use rowmill_settings::{JobTargets, OwnerPrioritySettings};
+use rowmill_settings::{InputSettings, JobTargets, OwnerPrioritySettings};
 use rowmill_targets::Targets;
 
 use crate::create::Creator;
 use crate::declaration::FUNCTION;
 use crate::handler;
+use crate::inputs::Inputs;
 use crate::limits::CreateLimits;
 
 /// Runs `create-job` with these job types, see [`creator`]. A binary with its own job types passes them here.
@@ -28,7 +29,8 @@ pub fn creator(runtime: &Runtime, job_types: JobTypes) -> Result<Creator, BoxErr
     let type_limits = runtime.ports.type_limits.get()?;
     type_limits.check_known(&job_types.names())?;
     let owner_priorities = runtime.settings::<OwnerPrioritySettings>()?.priorities()?;
-    Ok(Creator::new(&runtime.ports, job_types, runtime.settings::<CreateLimits>()?, owner_priorities)?)
+    let inputs = runtime.settings::<InputSettings>()?.into();
+    Ok(Creator::new(&runtime.ports, job_types, runtime.settings::<CreateLimits>()?, owner_priorities, inputs)?)
 }
 
 impl Creator {
@@ -37,6 +39,7 @@ impl Creator {
         job_types: JobTypes,
         limits: CreateLimits,
         owner_priorities: OwnerPriorities,
+        inputs: Inputs,
     ) -> Result<Self, Missing> {
         Ok(Self {
             jobs: ports.jobs.get()?,
@@ -51,6 +54,8 @@ impl Creator {
             limits,
             type_limits: ports.type_limits.get()?,
             owner_priorities,
+            inputs,
+            lists: ports.lists.get()?,
         })
     }
 }

@@ -3,8 +3,8 @@
 use create_job::limits::CreateLimits;
 use rowmill_settings::declaration::{Advice, Errors, Figure, Function, Trigger, Use};
 use rowmill_settings::{
-    ADMISSION_TABLE, BUCKET, INBOX_QUEUE, JOBS_HIGH_QUEUE, JOBS_QUEUE, JOBS_TABLE, JobTargets, JobTypeSettings,
-    OwnerPrioritySettings, RECORDS_TABLE, SettingsGroup, UPLOADS_TABLE,
+    ADMISSION_TABLE, BUCKET, INBOX_QUEUE, InputSettings, JOBS_HIGH_QUEUE, JOBS_QUEUE, JOBS_TABLE, JobTargets,
+    JobTypeSettings, OwnerPrioritySettings, RECORDS_TABLE, SettingsGroup, UPLOADS_TABLE,
 };
 
 use crate::limits::{FileLimits, InboxSettings};
@@ -22,6 +22,7 @@ pub static FUNCTION: Function = Function {
         OwnerPrioritySettings::GROUP,
         JobTypeSettings::GROUP,
         JobTargets::GROUP,
+        InputSettings::GROUP,
     ],
     uses: &[
         Use::of("Jobs", &["dynamodb:GetItem", "dynamodb:PutItem"], &[JOBS_TABLE]),

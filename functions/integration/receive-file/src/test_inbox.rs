@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use create_job::create::{CreateLimits, Creator};
+use create_job::inputs::Inputs;
 use rowmill_core::callers::blocked::BlockCheck;
 use rowmill_core::in_memory::{
     CountingEntropy, InMemoryDeliveries, InMemoryJobStore, InMemoryObjects, InMemoryQueue, InMemoryQuotas,
@@ -49,6 +50,7 @@ impl TestInbox {
             jobs: Port::given(jobs.clone()),
             uploads: Port::given(Arc::new(InMemoryUploadStore::default())),
             objects: Port::given(objects.clone()),
+            lists: Port::given(objects.clone()),
             outstanding: Port::given(quotas.clone()),
             records: Port::given(Arc::new(InMemoryRecordStore::default())),
             splits: Port::given(Arc::new(InMemoryQueue::default())),
@@ -61,7 +63,8 @@ impl TestInbox {
         let ceilings = Ceilings { owner, job_type: 100, system: 200 };
         let limits = CreateLimits { ceilings, ..CreateLimits::default() };
         let receiver = Receiver {
-            creator: Creator::new(&ports, job_types, limits, OwnerPriorities::default()).expect("all ports"),
+            creator: Creator::new(&ports, job_types, limits, OwnerPriorities::default(), Inputs::default())
+                .expect("all ports"),
             blocked: BlockCheck::new(quotas.clone(), clock.clone()),
             limits: FileLimits { max_bytes: 1000, retention: Duration::from_secs(7 * 86_400) },
             default_owner: Owner("nobody".into()),

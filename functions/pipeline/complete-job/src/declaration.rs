@@ -17,6 +17,7 @@ pub static FUNCTION: Function = Function {
         Use::of("Admission", &["dynamodb:UpdateItem"], &[ADMISSION_TABLE]).why("Releases the slots of the job."),
         Use::FILES,
         Use::RESULTS,
+        Use::INPUTS,
         Use::MISSING_OBJECTS,
         Use::send(&[COMPLETIONS_QUEUE]).why("Long results continue in another invocation."),
     ],

@@ -52,6 +52,7 @@ pub static FUNCTION: Function = Function {
         Use::of("Tasks", &["dynamodb:GetItem", "dynamodb:UpdateItem", "dynamodb:DeleteItem"], &[TASKS_TABLE])
             .why("Offers chunks to workers and calls services with them, which may answer at once."),
         Use::FILES,
+        Use::INPUTS,
         Use::MISSING_OBJECTS,
         Use::RESULTS.why(
             "Its own run outputs, those of an earlier run of the chunk, the input of a redrive, chunk \

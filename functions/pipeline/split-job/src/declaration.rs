@@ -30,6 +30,7 @@ pub static FUNCTION: Function = Function {
         Use::RESULTS.why(
             "Chunk indexes, the text of chunks that are no range of an upload, and the failed items of a redrive.",
         ),
+        Use::INPUTS,
         Use::MISSING_OBJECTS,
         Use::send(&[
             ITEMS_QUEUE,

@@ -19,3 +19,6 @@ pub mod redrive;
 mod resend;
 pub mod split;
 pub mod start;
+
+#[cfg(test)]
+mod files_tests;

@@ -1,9 +1,9 @@
 //! The function as data.
 
 use create_job::limits::CreateLimits;
-use rowmill_settings::declaration::{Advice, Errors, Figure, Function, Trigger, Use};
+use rowmill_settings::declaration::{Advice, Errors, Figure, Function, INPUT_BUCKETS, Trigger, Use};
 use rowmill_settings::{
-    ADMISSION_TABLE, BUCKET, JOBS_HIGH_QUEUE, JOBS_QUEUE, JOBS_TABLE, JobTargets, JobTypeSettings,
+    ADMISSION_TABLE, BUCKET, InputSettings, JOBS_HIGH_QUEUE, JOBS_QUEUE, JOBS_TABLE, JobTargets, JobTypeSettings,
     OwnerPrioritySettings, RECORDS_TABLE, STARTS_QUEUE, SettingsGroup, UPLOADS_TABLE,
 };
 
@@ -11,8 +11,16 @@ pub static FUNCTION: Function = Function {
     name: "start-job",
     purpose: "Looks for what jobs wait for, and has those split for which all is there.",
     triggers: &[Trigger::single(STARTS_QUEUE, Figure::Is(5), "")],
-    timeout: Figure::Is(60),
-    settings: &[CreateLimits::GROUP, OwnerPrioritySettings::GROUP, JobTypeSettings::GROUP, JobTargets::GROUP],
+    // A list of a million objects takes two minutes, and is held in memory.
+    timeout: Figure::Is(300),
+    memory_megabytes: Figure::Is(512),
+    settings: &[
+        CreateLimits::GROUP,
+        OwnerPrioritySettings::GROUP,
+        JobTypeSettings::GROUP,
+        JobTargets::GROUP,
+        InputSettings::GROUP,
+    ],
     uses: &[
         Use::of("Jobs", &["dynamodb:GetItem", "dynamodb:UpdateItem"], &[JOBS_TABLE]),
         Use::of("Admission", &["dynamodb:BatchGetItem", "dynamodb:UpdateItem"], &[ADMISSION_TABLE])
@@ -25,6 +33,10 @@ pub static FUNCTION: Function = Function {
         Use::of("Results", &["s3:GetObject"], &[BUCKET])
             .parts(&["/results/*"])
             .why("A result of a job that it waited for."),
+        Use::on("ListInputs", &["s3:ListBucket"], INPUT_BUCKETS, "InputBuckets").only_if("HasInputBuckets"),
+        Use::of("Lists", &["s3:PutObject"], &[BUCKET])
+            .parts(&["/results/*/inputs/*"])
+            .why("The list of the files of a job over many."),
         Use::MISSING_OBJECTS,
         Use::send(&[JOBS_QUEUE, JOBS_HIGH_QUEUE]),
     ],

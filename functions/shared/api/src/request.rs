@@ -92,7 +92,7 @@ pub struct CreateJobRequest {
 /// The most uploads of a job.
 pub const FILES_MAX: usize = 1000;
 
-/// What a job reads in place of one upload: `jobGuid` with `file`, or `files`.
+/// What a job reads in place of one upload: `jobGuid` with `file`, or `files`, or `s3`.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct JobSource {
@@ -106,6 +106,25 @@ pub struct JobSource {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(min_items = 1, max_items = 1000)]
     pub files: Option<Vec<FileGuid>>,
+    /// Objects in a bucket of others, which are read where they lie.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub s3: Option<ObjectSource>,
+}
+
+/// The objects of a bucket whose keys begin and end like this, in the order of their keys.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ObjectSource {
+    /// A bucket that the stack may read.
+    pub bucket: String,
+    /// The beginning of the keys.
+    #[serde(default)]
+    #[schema(max_length = 1024)]
+    pub prefix: String,
+    /// The end of the keys, such as `.csv`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(max_length = 255)]
+    pub suffix: Option<String>,
 }
 
 /// What a [`JobSource`] names.
@@ -120,12 +139,14 @@ pub enum JobInput<'a> {
     },
     /// Many uploads.
     Files(&'a [FileGuid]),
+    /// Objects of a bucket.
+    Objects(&'a ObjectSource),
 }
 
 impl CreateJobRequest {
     /// True if its job reads many files.
     pub fn reads_many(&self) -> bool {
-        self.source.as_ref().is_some_and(|source| source.files.is_some())
+        self.source.as_ref().is_some_and(|source| source.files.is_some() || source.s3.is_some())
     }
 }
 
@@ -141,10 +162,11 @@ impl JobSource {
     /// The first wrong field, and the rest of the sentence that begins with its name.
     pub fn input(&self) -> Result<JobInput<'_>, (&'static str, String)> {
         match self {
-            Self { job_guid: Some(job), file: Some(kind), files: None } => {
+            Self { job_guid: Some(job), file: Some(kind), files: None, s3: None } => {
                 Ok(JobInput::Result { job: *job, kind: *kind })
             }
-            Self { job_guid: None, file: None, files: Some(files) } => {
+            Self { job_guid: None, file: None, files: None, s3: Some(objects) } => Ok(JobInput::Objects(objects)),
+            Self { job_guid: None, file: None, files: Some(files), s3: None } => {
                 let distinct: HashSet<_> = files.iter().collect();
                 if !(1..=FILES_MAX).contains(&files.len()) {
                     return Err(("source.files", format!("must have 1 to {FILES_MAX} uploads.")));
@@ -154,7 +176,7 @@ impl JobSource {
                 }
                 Ok(JobInput::Files(files))
             }
-            _ => Err(("source", "must have either `jobGuid` and `file`, or `files`.".to_owned())),
+            _ => Err(("source", "must have either `jobGuid` and `file`, or `files`, or `s3`.".to_owned())),
         }
     }
 }

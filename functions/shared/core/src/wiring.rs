@@ -7,8 +7,8 @@ use crate::model::job_type_limits::JobTypeLimits;
 use crate::model::messages::{ChunkMessage, CompletionMessage, FetchMessage, SplitMessage};
 use crate::ports::{
     BatchRunner, Blocks, Breakers, Clock, Connections, Deliveries, DirectTransfers, Entropy, Events, JobStore,
-    MultipartObjects, Objects, OutstandingUploads, Queue, RecordStore, RequestCounts, Subscriptions, Tasks, Tickets,
-    UploadStore,
+    MultipartObjects, ObjectLists, Objects, OutstandingUploads, Queue, RecordStore, RequestCounts, Subscriptions,
+    Tasks, Tickets, UploadStore,
 };
 use crate::sending::lane_router::LaneRouter;
 use crate::sending::priority_router::PriorityRouter;
@@ -26,6 +26,8 @@ pub struct Ports {
     pub objects: Port<dyn Objects>,
     pub multipart: Port<dyn MultipartObjects>,
     pub transfers: Port<dyn DirectTransfers>,
+    /// The files in buckets of others.
+    pub lists: Port<dyn ObjectLists>,
     /// Files to fetch.
     pub fetches: Port<dyn Queue<FetchMessage>>,
     pub fetch_deliveries: Port<dyn Deliveries>,

@@ -143,6 +143,12 @@ pub struct Stream {
     pub advice: Advice,
 }
 
+/// The ARNs of the objects in the buckets of `InputBuckets`.
+const INPUT_OBJECTS: &str = r#"!Split [",", !Sub ["arn:${AWS::Partition}:s3:::${Buckets}/*", {Buckets: !Join [!Sub "/*,arn:${AWS::Partition}:s3:::", !Split [",", !Ref InputBuckets]]}]]"#;
+
+/// The ARNs of these buckets.
+pub const INPUT_BUCKETS: &str = r#"!Split [",", !Sub ["arn:${AWS::Partition}:s3:::${Buckets}", {Buckets: !Join [!Sub ",arn:${AWS::Partition}:s3:::", !Split [",", !Ref InputBuckets]]}]]"#;
+
 /// A right of a function: a statement of its role. Variables name the resources to the function.
 #[derive(Clone, Copy, Debug)]
 pub struct Use {
@@ -189,6 +195,11 @@ impl Use {
 
     /// Reads uploads and dropped files.
     pub const FILES: Self = Self::of("Files", &["s3:GetObject"], &[BUCKET]).parts(&["/uploads/*", "/inbox/*"]);
+
+    /// Reads the files of jobs in buckets of others.
+    pub const INPUTS: Self = Self::on("Inputs", &["s3:GetObject"], INPUT_OBJECTS, "InputBuckets/*")
+        .only_if("HasInputBuckets")
+        .why("Files of jobs that lie in buckets of others.");
 
     /// Reads and writes results, and what lies beside them.
     pub const RESULTS: Self = Self::of("Results", &["s3:GetObject", "s3:PutObject"], &[BUCKET]).parts(&["/results/*"]);

@@ -51,7 +51,7 @@ pub use live::ConnectionLimits;
 pub use owner_priorities::OwnerPrioritySettings;
 pub use quotas::RouteLimitSettings;
 pub use resources::*;
-pub use targets::{FetchSettings, JobTargets};
+pub use targets::{FetchSettings, InputSettings, JobTargets};
 pub use times::{CompleteTime, ProcessTime, SplitTime, TimeLimits, VISIBILITY_TIMEOUTS, check_times};
 pub use value::Value;
 

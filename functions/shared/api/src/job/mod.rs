@@ -27,6 +27,8 @@ words! {
         Queued = "queued",
         /// The job waits: its file is still being fetched.
         Fetching = "fetching",
+        /// The job waits: its files are being listed.
+        Listing = "listing",
         /// The job waits for the end of another job.
         After = "after",
         /// The file is being split. The first chunks may be done already.

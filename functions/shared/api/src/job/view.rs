@@ -163,6 +163,7 @@ fn stage(job: &Job, counters: Option<&Counters>) -> Stage {
         Phase::Ended(_) => Stage::Ended,
         Phase::Runnable if let Some(awaits) = job.awaits => match awaits {
             Awaits::File => Stage::Fetching,
+            Awaits::Files => Stage::Listing,
             Awaits::Job(_) => Stage::After,
         },
         _ if job.status() == Status::Waiting => Stage::Queued,
@@ -180,6 +181,7 @@ fn message(job: &Job, percent: u8) -> String {
     match (&job.phase, job.status()) {
         (Phase::Runnable, _) if let Some(awaits) = job.awaits => match awaits {
             Awaits::File => "Waiting for the file, which is being fetched...".to_owned(),
+            Awaits::Files => "Listing the files...".to_owned(),
             Awaits::Job(_) => "Waiting for another job...".to_owned(),
         },
         (_, Status::Waiting) => "Waiting for job to start...".to_owned(),

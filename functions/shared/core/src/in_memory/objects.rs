@@ -8,9 +8,11 @@ use bytes::Bytes;
 use sha2::{Digest, Sha256};
 
 use super::lock;
+use crate::model::keys;
 use crate::model::sha256::sha256_hex;
 use crate::ports::{
-    DirectTransfers, MultipartObjects, ObjectHead, Objects, PortError, PortResult, PresignedRequest, UploadedPart,
+    DirectTransfers, ListedObject, MultipartObjects, ObjectHead, ObjectLists, ObjectPage, Objects, PortError,
+    PortResult, PresignedRequest, UploadedPart,
 };
 
 /// The bucket in memory. Its presigned requests have no server; tests call [`InMemoryObjects::store_part`] instead.
@@ -112,6 +114,28 @@ impl Objects for InMemoryObjects {
         Ok(self.store(key, content_type, BTreeMap::new(), bytes))
     }
 }
+
+#[async_trait]
+impl ObjectLists for InMemoryObjects {
+    async fn list(&self, bucket: &str, prefix: &str, after: Option<&str>) -> Result<ObjectPage, PortError> {
+        let stored = lock(&self.0);
+        let mut objects: Vec<ListedObject> = (stored.objects.iter())
+            .filter_map(|(key, object)| {
+                let (_, key) = keys::of_other_bucket(key).filter(|(of, _)| *of == bucket)?;
+                let is_listed = key.starts_with(prefix) && after.is_none_or(|after| key > after);
+                let (etag, size) = (object.etag.clone(), object.bytes.len() as u64);
+                is_listed.then(|| ListedObject { key: key.to_owned(), etag, size })
+            })
+            .collect();
+        objects.sort_by(|one, other| one.key.cmp(&other.key));
+        let has_more = objects.len() > LISTED_MAX;
+        objects.truncate(LISTED_MAX);
+        Ok(ObjectPage { objects, has_more })
+    }
+}
+
+/// The most objects of a page. S3 lists up to a thousand.
+const LISTED_MAX: usize = 3;
 
 #[async_trait]
 impl DirectTransfers for InMemoryObjects {

@@ -5,8 +5,9 @@
 //! | `uploads/{file}` | an upload | the client, `upload` |
 //! | `inbox/{jobType}/…` | a dropped file, and its sidecar `….job.json` | anyone who may write there |
 //! | `inbox-problems/{jobType}/….json` | why a dropped file did not become a job | `receive-file` |
+//! | `s3://{bucket}/{key}` | an input file that lies in another bucket | others |
 //! | `results/{job}/items.jsonl` | the items of a job without a file, as JSON lines | `create-job` |
-//! | `results/{job}/files/{run}.jsonl` | the list of the files of a job over many | `create-job`, `start-job` |
+//! | `results/{job}/inputs/{run}.jsonl` | the list of the files of a job over many | `create-job`, `start-job` |
 //! | `results/{job}/layouts/{layout}.json` | a head that files of such a job have | `split-job` |
 //! | `results/{job}/products/{row}/{run}/{name}` | a product of an item, under the token of its lease | a worker, with a presigned request of `work-task` |
 //! | `results/{job}/{attempt}/chunks/{tally}.json` | chunk index of a tally whose chunks are ranges of the upload | `split-job` |
@@ -31,6 +32,19 @@ pub const INBOX: &str = "inbox/";
 /// Prefix of the problem reports for dropped files that did not become jobs.
 pub const INBOX_PROBLEMS: &str = "inbox-problems/";
 
+/// The beginning of the key of an object in another bucket: `s3://{bucket}/{key}`.
+pub const OTHER_BUCKET: &str = "s3://";
+
+/// The key of an object in another bucket.
+pub fn in_bucket(bucket: &str, key: &str) -> String {
+    format!("{OTHER_BUCKET}{bucket}/{key}")
+}
+
+/// The other bucket, and the key of the object in it.
+pub fn of_other_bucket(key: &str) -> Option<(&str, &str)> {
+    key.strip_prefix(OTHER_BUCKET)?.split_once('/')
+}
+
 /// The longest key that S3 takes, in bytes.
 pub const KEY_MAX_BYTES: usize = 1024;
 
@@ -45,7 +59,7 @@ pub fn items(job: JobGuid) -> String {
 
 /// The list of a job's files. Each try to create it has its own name.
 pub fn file_list(job: JobGuid, by: RunId) -> String {
-    format!("results/{job}/files/{by}.jsonl")
+    format!("results/{job}/inputs/{by}.jsonl")
 }
 
 /// The head of this layout.

@@ -80,13 +80,15 @@ pub enum Source {
 }
 
 /// A file that did not exist when the job was created.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum AwaitedFile {
     /// An upload that is fetched.
     Upload(FileGuid),
     /// A result file of a job that has not ended.
     Result { job: JobGuid, kind: ResultKind },
+    /// The objects of a bucket, which are not listed yet.
+    Objects { bucket: String, prefix: String, suffix: String },
 }
 
 impl Source {

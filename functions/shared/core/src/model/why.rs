@@ -26,6 +26,8 @@ words! {
         DeadlinePassed = "deadline_passed",
         /// The job waits until its file is fetched.
         FileFetching = "file_fetching",
+        /// The job waits until its files are listed.
+        FilesListing = "files_listing",
         /// The job waits until another job has ended.
         AfterJob = "after_job",
         /// No function splits the file yet: the job waits in the jobs queue.

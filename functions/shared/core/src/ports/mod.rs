@@ -12,6 +12,7 @@ mod item;
 mod item_watch;
 pub mod job_store;
 mod live;
+mod object_lists;
 mod objects;
 mod outstanding_uploads;
 pub mod patience;
@@ -39,6 +40,7 @@ pub use job_store::{
     Updates, WAKE_SHARDS, Waits, WakeUps, WriteLost,
 };
 pub use live::{ConnectionSender, Connections, SendError, Subscribed, Subscriptions, Tickets};
+pub use object_lists::{ListedObject, ObjectLists, ObjectPage};
 pub use objects::{
     DirectTransfers, MultipartObjects, ObjectHead, Objects, PART_MIN_BYTES, PresignedRequest, UploadedPart,
 };

@@ -171,6 +171,9 @@ fn awaiting(seen: &Seen<'_>) -> Option<Reason> {
         Awaits::File => {
             Reason::new(ReasonCode::FileFetching, "Its file is being fetched. Then the job starts by itself.")
         }
+        Awaits::Files => {
+            Reason::new(ReasonCode::FilesListing, "Its files are being listed. Then the job starts by itself.")
+        }
         Awaits::Job(before) => {
             let message = "It starts by itself when another job has ended well.";
             Reason { jobs: vec![before], ..Reason::new(ReasonCode::AfterJob, message) }

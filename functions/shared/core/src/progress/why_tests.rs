@@ -99,6 +99,7 @@ fn the_phase_and_the_split_of_a_job_tell_why_it_is_not_done() {
         ),
         ("it waits for slots", Job { slots: SharedSlots::Awaited, ..paused(Phase::Paused(None)) }, &[NoSlot]),
         ("nobody has taken it up", untaken(), &[NotTakenUp]),
+        ("its files are listed", Job { awaits: Some(Awaits::Files), ..untaken() }, &[FilesListing]),
         ("its file is fetched", Job { awaits: Some(Awaits::File), ..untaken() }, &[FileFetching]),
         ("it follows a job", Job { awaits: Some(Awaits::Job(JobGuid(uuid::Uuid::nil()))), ..untaken() }, &[AfterJob]),
         ("nobody has taken its redrive up", redrive, &[NotTakenUp]),

@@ -20,6 +20,8 @@ where
         ("InvalidArgument" | "InvalidRequest" | "EntityTooLarge" | "InvalidPartOrder", _) => {
             PortError::invalid(doing, error)
         }
+        // An archived object must be restored first.
+        ("InvalidObjectState", _) => denied(doing, error.message().map(str::to_owned).as_deref(), error),
         // The answer to HEAD has no error document. Other causes of a 403, such as an expired session, have a code of
         // their own.
         (code, status) if is_denied(Some(code)) || (code.is_empty() && status == 403) => {

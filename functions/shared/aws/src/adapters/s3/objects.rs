@@ -2,12 +2,14 @@ use std::ops::Range;
 
 use async_trait::async_trait;
 use aws_sdk_s3::Client;
+use aws_sdk_s3::error::ProvideErrorMetadata;
 use aws_sdk_s3::primitives::ByteStream;
 use aws_smithy_types::byte_stream::error::Error;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use bytes::{Bytes, BytesMut};
-use rowmill_core::ports::{ObjectHead, Objects, PortError, PortResult};
+use rowmill_core::model::keys;
+use rowmill_core::ports::{ListedObject, ObjectHead, ObjectLists, ObjectPage, Objects, PortError, PortResult};
 
 use super::errors::{is_beyond_the_end, port_error};
 
@@ -25,6 +27,11 @@ impl S3Objects {
         Self { client, bucket }
     }
 
+    /// The bucket and the key of an object.
+    fn place<'a>(&'a self, key: &'a str) -> (&'a str, &'a str) {
+        keys::of_other_bucket(key).unwrap_or((&self.bucket, key))
+    }
+
     /// Reads an object or a range of it. If an entity tag is given, the object must have it.
     async fn get(
         &self,
@@ -33,7 +40,8 @@ impl S3Objects {
         etag: Option<&str>,
         range: Option<String>,
     ) -> Result<Bytes, PortError> {
-        let request = self.client.get_object().bucket(&self.bucket).key(key);
+        let (bucket, key) = self.place(key);
+        let request = self.client.get_object().bucket(bucket).key(key);
         let request = request.set_if_match(etag.map(str::to_owned)).set_range(range);
         for read in 1.. {
             let output = match request.clone().send().await {
@@ -69,7 +77,8 @@ pub fn checksum(sha256: [u8; 32]) -> String {
 impl Objects for S3Objects {
     async fn head(&self, key: &str) -> Result<ObjectHead, PortError> {
         const DOING: &str = "looking at an object";
-        let output = self.client.head_object().bucket(&self.bucket).key(key).send().await;
+        let (bucket, key) = self.place(key);
+        let output = self.client.head_object().bucket(bucket).key(key).send().await;
         let output = output.map_err(|error| port_error(DOING, error))?;
         let size = output.content_length().and_then(|size| u64::try_from(size).ok());
         let size = size.ok_or_else(|| PortError::invalid(DOING, "the answer has no length"))?;
@@ -83,7 +92,8 @@ impl Objects for S3Objects {
         const DOING: &str = "reading a range of an object";
         if range.is_empty() {
             // HTTP cannot request an empty range, but the entity tag must be checked all the same.
-            let request = self.client.head_object().bucket(&self.bucket).key(key).if_match(etag);
+            let (bucket, key) = self.place(key);
+            let request = self.client.head_object().bucket(bucket).key(key).if_match(etag);
             request.send().await.map_err(|error| port_error(DOING, error))?;
             return Ok(Bytes::new());
         }
@@ -101,5 +111,27 @@ impl Objects for S3Objects {
         let request = request.set_checksum_sha256(sha256.map(checksum)).body(ByteStream::from(bytes));
         let output = request.send().await.map_err(|error| port_error(DOING, error))?;
         output.e_tag.ok_or_else(|| PortError::invalid(DOING, "the answer has no entity tag"))
+    }
+}
+
+#[async_trait]
+impl ObjectLists for S3Objects {
+    async fn list(&self, bucket: &str, prefix: &str, after: Option<&str>) -> Result<ObjectPage, PortError> {
+        const DOING: &str = "listing the objects of a bucket";
+        let request = self.client.list_objects_v2().bucket(bucket).prefix(prefix);
+        let output = request.set_start_after(after.map(str::to_owned)).send().await;
+        let output = output.map_err(|error| match error.code() {
+            Some("NoSuchBucket") => PortError::NotFound,
+            _ => port_error(DOING, error),
+        })?;
+        let has_more = output.is_truncated.unwrap_or_default();
+        let objects = output.contents.unwrap_or_default().into_iter().map(|object| {
+            let size = object.size.and_then(|size| u64::try_from(size).ok());
+            let (Some(key), Some(etag), Some(size)) = (object.key, object.e_tag, size) else {
+                return Err(PortError::invalid(DOING, "an object has no key, entity tag or size"));
+            };
+            Ok(ListedObject { key, etag, size })
+        });
+        Ok(ObjectPage { objects: objects.collect::<Result<_, _>>()?, has_more })
     }
 }

@@ -18,6 +18,8 @@ pub enum Awaits {
     Job(JobGuid),
     /// Its own file, which is fetched.
     File,
+    /// The list of its files.
+    Files,
 }
 
 impl Job {
@@ -30,7 +32,7 @@ impl Job {
     pub fn awaited(&self, source: &Source) -> Vec<Uuid> {
         let job = match self.awaits {
             Some(Awaits::Job(job)) => Some(job.0),
-            Some(Awaits::File) | None => None,
+            Some(Awaits::File | Awaits::Files) | None => None,
         };
         let file = match source {
             Source::Awaited(AwaitedFile::Upload(file_guid)) => Some(file_guid.0),

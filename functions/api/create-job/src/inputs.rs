@@ -1,0 +1,162 @@
+//! The objects in buckets of others that callers may read, and their list.
+
+use rowmill_api::request::ObjectSource;
+use rowmill_core::model::files::ListedFile;
+use rowmill_core::model::ids::Owner;
+use rowmill_core::model::keys;
+use rowmill_core::model::spec::AwaitedFile;
+use rowmill_core::ports::{ObjectLists, PortError};
+use rowmill_settings::InputSettings;
+
+use crate::error::CreateJobError;
+use crate::request::InvalidField;
+
+/// The most objects of a job.
+pub const OBJECTS_MAX: u64 = 1_000_000;
+
+/// The longest list of the files of a job, in bytes. It is held in memory while it is made.
+const LIST_MAX_BYTES: usize = 128 * 1024 * 1024;
+
+/// The longest ending of keys, in bytes.
+const SUFFIX_MAX_BYTES: usize = 255;
+
+/// The buckets of others that jobs may read.
+#[derive(Clone, Debug, Default)]
+pub struct Inputs {
+    buckets: Vec<String>,
+    prefix: String,
+}
+
+impl From<InputSettings> for Inputs {
+    fn from(settings: InputSettings) -> Self {
+        let buckets = settings.buckets.split(',').map(str::trim).filter(|name| !name.is_empty());
+        Self { buckets: buckets.map(str::to_owned).collect(), prefix: settings.prefix }
+    }
+}
+
+impl Inputs {
+    /// The objects that a request names, to be listed.
+    ///
+    /// # Errors
+    /// The stack, or this caller, may not read them.
+    pub fn objects(&self, owner: &Owner, objects: &ObjectSource) -> Result<AwaitedFile, InvalidField> {
+        let ObjectSource { bucket, prefix, suffix } = objects;
+        let refused = |field: &str, message: String| Err(InvalidField::new(format!("source.s3.{field}"), message));
+        if self.buckets.is_empty() {
+            let message = "is not allowed: this stack reads no buckets of others, see its parameter `InputBuckets`.";
+            return refused("bucket", message.to_owned());
+        }
+        if !self.buckets.contains(bucket) {
+            let message = "is not a bucket that this stack may read, see its parameter `InputBuckets`.";
+            return refused("bucket", message.to_owned());
+        }
+        if prefix.len() > keys::KEY_MAX_BYTES {
+            return refused("prefix", format!("has more than the maximum of {} bytes.", keys::KEY_MAX_BYTES));
+        }
+        let suffix = suffix.clone().unwrap_or_default();
+        if suffix.len() > SUFFIX_MAX_BYTES {
+            return refused("suffix", format!("has more than the maximum of {SUFFIX_MAX_BYTES} bytes."));
+        }
+        let Some(allowed) = self.prefix_of(owner) else {
+            return refused("prefix", "cannot be allowed: the name of the caller has a `/`.".to_owned());
+        };
+        if !prefix.starts_with(&allowed) {
+            return refused(
+                "prefix",
+                format!("must begin with `{allowed}`, see the parameter `InputPrefix` of the stack."),
+            );
+        }
+        Ok(AwaitedFile::Objects { bucket: bucket.clone(), prefix: prefix.clone(), suffix })
+    }
+
+    /// What the keys that this caller may read begin with. A caller whose name has a slash could reach into the keys of
+    /// another one.
+    fn prefix_of(&self, owner: &Owner) -> Option<String> {
+        const OWNER: &str = "{owner}";
+        if !self.prefix.contains(OWNER) {
+            return Some(self.prefix.clone());
+        }
+        let end = if self.prefix.ends_with('/') { "" } else { "/" };
+        (!owner.0.contains('/')).then(|| self.prefix.replace(OWNER, &owner.0) + end)
+    }
+}
+
+/// Lists these objects.
+///
+/// # Errors
+/// There are none of them, or too many; or the bucket cannot be read.
+pub async fn list(lists: &dyn ObjectLists, objects: &ObjectSource) -> Result<Vec<ListedFile>, CreateJobError> {
+    let ObjectSource { bucket, prefix, suffix } = objects;
+    let suffix = suffix.as_deref().unwrap_or_default();
+    let refused = |field: &str, message: String| Err(InvalidField::new(format!("source.s3.{field}"), message).into());
+    let (mut files, mut bytes, mut after) = (Vec::new(), 0, None);
+    loop {
+        let page = match lists.list(bucket, prefix, after.as_deref()).await {
+            Err(PortError::NotFound) => return refused("bucket", format!("names no bucket: there is no `{bucket}`.")),
+            Err(PortError::Denied { .. }) => {
+                let message = format!("cannot be read: the policy of the bucket `{bucket}` denies it.");
+                return refused("bucket", message);
+            }
+            page => page?,
+        };
+        after = page.objects.last().map(|object| object.key.clone());
+        // A key that ends like this stands for a folder.
+        let is_listed = |key: &str| key.ends_with(suffix) && !key.ends_with('/');
+        for object in page.objects.into_iter().filter(|object| is_listed(&object.key)) {
+            bytes += 2 * object.key.len() + LINE_BYTES;
+            let (key, name) = (keys::in_bucket(bucket, &object.key), object.key);
+            files.push(ListedFile { name, key, etag: object.etag, size: object.size, content_type: None });
+        }
+        if files.len() as u64 > OBJECTS_MAX || bytes > LIST_MAX_BYTES {
+            let message = format!(
+                "names more than the maximum of {OBJECTS_MAX} objects, or of {LIST_MAX_BYTES} bytes of their list. Create \
+                 a job for each part of them."
+            );
+            return refused("prefix", message);
+        }
+        if !page.has_more || after.is_none() {
+            break;
+        }
+    }
+    match files.is_empty() {
+        true => {
+            refused("prefix", format!("names no object: none lies below `{prefix}` whose key ends with `{suffix}`."))
+        }
+        false => Ok(files),
+    }
+}
+
+/// About the bytes of a line of the list, beside the key and the name.
+const LINE_BYTES: usize = 100;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn inputs(buckets: &str, prefix: &str) -> Inputs {
+        Inputs::from(InputSettings { buckets: buckets.to_owned(), prefix: prefix.to_owned() })
+    }
+
+    fn refused(inputs: &Inputs, owner: &str, bucket: &str, prefix: &str) -> Option<String> {
+        let objects = ObjectSource { bucket: bucket.to_owned(), prefix: prefix.to_owned(), suffix: None };
+        inputs.objects(&Owner(owner.to_owned()), &objects).err().map(|error| error.field)
+    }
+
+    #[test]
+    fn a_caller_reads_what_its_prefix_allows_in_the_buckets_of_the_stack() {
+        let none = inputs("", "");
+        assert_eq!(refused(&none, "a", "data", "x/").as_deref(), Some("source.s3.bucket"));
+        let all = inputs("data, more", "");
+        assert_eq!(refused(&all, "a", "more", ""), None);
+        assert_eq!(refused(&all, "a", "mor", "").as_deref(), Some("source.s3.bucket"));
+        assert_eq!(refused(&all, "a", "data", &"x".repeat(1025)).as_deref(), Some("source.s3.prefix"));
+        for template in ["tenants/{owner}/", "tenants/{owner}"] {
+            let own = inputs("data", template);
+            assert_eq!(refused(&own, "a", "data", "tenants/a/2026/"), None);
+            for prefix in ["", "tenants/", "tenants/a", "tenants/ab/", "tenants/b/"] {
+                assert_eq!(refused(&own, "a", "data", prefix).as_deref(), Some("source.s3.prefix"), "{prefix}");
+            }
+            assert_eq!(refused(&own, "a/b", "data", "tenants/a/b/").as_deref(), Some("source.s3.prefix"));
+        }
+    }
+}
