@@ -93,6 +93,14 @@ impl ItemPages {
         if matches!(spec.source, Source::Dataset { .. }) {
             return Ok(None);
         }
+        if matches!(spec.source, Source::Files(_)) {
+            return Ok(Some(ItemTable {
+                format: "text".to_owned(),
+                delimiter: None,
+                columns: Vec::new(),
+                corrected_header: Vec::new(),
+            }));
+        }
         let (head, own) = (&spec.head, spec.head.own_header());
         Ok(Some(match head.dialect.format {
             Format::Csv => ItemTable {

@@ -15,6 +15,7 @@ import { cells, correctedFile } from "./records.js";
  * @property {string} message
  * @property {string} [column]
  * @property {string} [raw]
+ * @property {{name: string, row: number}} [file] its place in its file, if the job reads many
  */
 
 const PAGE = 50;
@@ -178,7 +179,7 @@ class FailedRows extends HTMLElement {
   #row(item) {
     const what = h("td", { class: "what" }, h("code", { text: item.code }), " ", item.message);
     const cellsOf = this.#cellsOf(item);
-    const row = h("tr", { "data-row": item.row }, h("th", { scope: "row", class: "number", text: count(item.row) }), what);
+    const row = h("tr", { "data-row": item.row }, h("th", { scope: "row", class: "number" }, count(item.row), item.file && h("span", { class: "hint place", text: `${item.file.name}, row ${count(item.file.row)}` })), what);
     if (!cellsOf) {
       const span = this.#columns?.length ?? 1;
       row.append(h("td", { colspan: span, class: "hint", text: "Its text cannot be shown here. It is in the results, if it is not too long." }));

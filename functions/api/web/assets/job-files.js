@@ -9,7 +9,7 @@ import { hasEnded, Notice } from "./job.js";
 
 const RELOAD_MS = 3000;
 const WAITING = "They are here when the job has ended.";
-const KINDS = { failedRows: "failed rows", unprocessedRows: "rows that were not processed", output: "output" };
+const KINDS = { failedRows: "failed rows", unprocessedRows: "rows that were not processed", output: "output", files: "the files that were read" };
 
 /** The files of the results, with links. */
 class JobFiles extends HTMLElement {

@@ -9,13 +9,14 @@ import * as live from "./live.js";
 import { Meter } from "./rate.js";
 import "./failed-rows.js";
 import "./job-files.js";
+import "./job-inputs.js";
 import "./job-tasks.js";
 
 /** @typedef {import("./job.js").JobView} JobView */
 
 const WHY_EVERY_MS = 15_000;
 /** Stages whose words say too little. */
-const STAGES = { fetching: "waits for its file", after: "waits for another job" };
+const STAGES = { fetching: "waits for its file", listing: "lists its files", after: "waits for another job" };
 
 /** The figures below the bar, in this order. */
 const FIGURES = ["Items", "Succeeded", "Failed", "Skipped", "Items per second", "Time left", "Chunks in flight", "Attempt", "Deadline"];
@@ -59,6 +60,7 @@ class JobPage extends HTMLElement {
   #facts = h("dl", { class: "facts" });
   #rows = h("failed-rows");
   #files = h("job-files");
+  #inputs = h("job-inputs");
   #audit = h("job-audit");
   #letters = h("dead-letters");
   #tasks = h("job-tasks");
@@ -85,7 +87,7 @@ class JobPage extends HTMLElement {
         this.#message, this.#why, this.#bar,
         h("dl", { class: "figures" }, FIGURES.map((name) => h("div", { class: name.toLowerCase().replaceAll(" ", "-") }, this.#labels.get(name), this.#figures.get(name)))),
         this.#plot),
-      this.#error, this.#warnings, this.#files, this.#rows,
+      this.#error, this.#warnings, this.#files, this.#rows, this.#inputs,
       h("section", { class: "panel" }, h("h2", { text: "Details" }), this.#facts),
       this.#audit, this.#letters, this.#tasks, this.#sure, this.#tuning,
     );
@@ -172,6 +174,7 @@ class JobPage extends HTMLElement {
     }
     this.#rows.update(job, this);
     this.#files.update(job);
+    this.#inputs.update(job);
     this.#audit.update(job);
     this.#letters.update(job);
     this.#tick();
@@ -216,6 +219,7 @@ class JobPage extends HTMLElement {
       ["First chunk", date(job.firstChunkAt)], ["Last progress", date(job.heartbeatAt)], ["Deadline", date(job.deadlineAt)], ["Ended", date(job.finishedAt)], ["Deleted", date(job.expiresAt)]];
     if (job.cost) facts.push(["AWS list price", `${dollars(job.cost.usd)} (${job.cost.priceRegion})`]);
     if (job.fileGuid) facts.push(["Upload", job.fileGuid]);
+    if (job.files != null) facts.push(["Files", count(job.files)]);
     if (job.pause?.reason) facts.push(["Paused because", `${job.pause.reason.message} – ${job.pause.reason.code}`], ["Next look", date(job.pause.nextProbeAt)]);
     if (job.unprocessed) facts.push(["Never dispatched", `from row ${count(job.unprocessed.fromRow)}, byte ${count(job.unprocessed.fromOffset)}`]);
     if (notes.length) facts.push(["Notes", notes.join(", ")]);

@@ -11,6 +11,7 @@ import { count } from "./format.js";
  * @property {string} [priority]
  * @property {number | null} [maxConcurrency]
  * @property {{count?: number | null, percent?: number | null} | null} [tolerance]
+ * @property {number | null} files how many files it reads, if many
  * @property {"waiting" | "running" | "paused" | "cancelling" | "completed" | "failed" | "cancelled"} status
  * @property {"succeeded" | "partial" | "failed" | "empty" | null} outcome
  * @property {string} stage

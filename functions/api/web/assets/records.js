@@ -3,7 +3,7 @@
 /**
  * How the items of a job are read, as the API tells it.
  * @typedef {object} ItemTable
- * @property {"csv" | "jsonl"} format
+ * @property {"csv" | "jsonl" | "text"} format
  * @property {string | null} delimiter
  * @property {string[]} columns
  * @property {string[]} correctedHeader
@@ -51,10 +51,13 @@ function quoted(cell, delimiter) {
 /**
  * A corrected file: the rows that were corrected, each with its number.
  * @param {ItemTable} table
- * @param {Map<number, string[]>} rows the cells of each row; of JSON lines, its text as the only cell
+ * @param {Map<number, string[]>} rows the cells of each row; if it is not CSV, its text as the only cell
  * @throws {Error} if a row is no JSON object where it must be one
  */
 export function correctedFile(table, rows) {
+  if (table.format === "text") {
+    return [...rows].map(([row, [raw]]) => `${JSON.stringify({ row, raw })}\n`).join("");
+  }
   if (table.format === "jsonl") {
     return [...rows].map(([row, [text]]) => `{"row":${row},"record":${object(row, text)}}\n`).join("");
   }

@@ -53,9 +53,10 @@ pub struct FailedItemPage {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ItemTable {
-    /// `csv` or `jsonl`. Workbooks are read as CSV, Parquet files as JSON lines.
+    /// `csv` or `jsonl`, or `text` for a job over many files: each row is in the format of its file. Workbooks are read as
+    /// CSV, Parquet files as JSON lines.
     pub format: String,
-    /// The character between two cells of CSV; null for JSON lines.
+    /// The character between two cells of CSV; otherwise null.
     pub delimiter: Option<String>,
     /// The names of the columns, in the order of the cells; `column` of an item is one of them. Empty for JSON lines.
     pub columns: Vec<String>,

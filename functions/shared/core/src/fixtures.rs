@@ -88,6 +88,7 @@ pub fn full_job() -> Job {
         job_type: "import".into(),
         file_guid: Some(FileGuid(Uuid::from_u128(8))),
         is_stored: true,
+        files: Some(9),
         data_start: 9,
         data_bytes: u64::MAX,
         warnings: vec![warnings::trailing_bytes(7)],

@@ -8,7 +8,7 @@ use std::time::Duration;
 use std::{fs, io};
 
 use rowmill_api::estimate::EstimateView;
-use rowmill_api::request::{CreateJobRequest, DedupeBy, FILES_MAX, JobSource};
+use rowmill_api::request::{CreateJobRequest, DedupeBy, FILES_MAX, JobSource, ObjectSource};
 use rowmill_core::model::ids::{FileGuid, JobGuid};
 use rowmill_core::model::results::ResultKind;
 use serde_json::{Map, Value};
@@ -37,8 +37,9 @@ const NAME_MAX_BYTES: usize = 200;
 #[derive(Debug, clap::Args)]
 pub struct RunArgs {
     /// The file to process, the URL of one that the stack fetches, or the guid of an upload; several for one job over all
-    /// of them; none for a job type without input. A pattern such as 'data/*.csv' names all files that match
-    #[arg(value_name = "FILE|URL|GUID")]
+    /// of them; none for a job type without input. A pattern such as 'data/*.csv' names all files that match. Objects of a
+    /// bucket that the stack may read are named by s3://BUCKET/PREFIX, or s3://BUCKET/PREFIX*SUFFIX
+    #[arg(value_name = "FILE|URL|GUID|S3")]
     pub files: Vec<PathBuf>,
     /// Send up to 1,000 rows with the request, from a file with a JSON array of objects or with JSON lines; `-` reads
     /// standard input
@@ -88,6 +89,9 @@ pub async fn execute(args: RunArgs) -> Result<ExitCode, CommandError> {
         ([], Some(items), _) => Source::Items(read_items(items)?),
         ([], None, Some(job)) => Source::Result(JobSource::of_result(job, args.result)),
         ([], None, None) => Source::None,
+        ([one], ..) if let Some(objects) = objects_of(one)? => {
+            Source::Result(JobSource { s3: Some(objects), ..JobSource::default() })
+        }
         (files, ..) => {
             let mut inputs = Vec::new();
             for file in named_by(files)? {
@@ -106,7 +110,7 @@ pub async fn execute(args: RunArgs) -> Result<ExitCode, CommandError> {
 enum Source {
     /// Files, at least one.
     Files(Vec<InputFile>),
-    /// A result of a job.
+    /// A result of a job, or objects of a bucket.
     Result(JobSource),
     /// Rows that are sent with the request.
     Items(Vec<Map<String, Value>>),
@@ -149,6 +153,19 @@ impl InputFile {
             }
         })
     }
+}
+
+/// The objects of a bucket that an argument names, if it does.
+fn objects_of(argument: &Path) -> Result<Option<ObjectSource>, CommandError> {
+    let Some(named) = argument.to_str().and_then(|text| text.strip_prefix("s3://")) else { return Ok(None) };
+    let (bucket, keys) = named.split_once('/').unwrap_or((named, ""));
+    let (prefix, suffix) = keys.split_once('*').unwrap_or((keys, ""));
+    if suffix.contains(['*', '/']) {
+        let text = "objects are named by s3://BUCKET/PREFIX*SUFFIX, with one `*` and no `/` behind it";
+        return Err(CommandError::Usage(text.to_owned()));
+    }
+    let suffix = (!suffix.is_empty()).then(|| suffix.to_owned());
+    Ok(Some(ObjectSource { bucket: bucket.to_owned(), prefix: prefix.to_owned(), suffix }))
 }
 
 /// The files that these arguments name: a pattern names those that match, in the order of their names.
@@ -326,6 +343,36 @@ mod tests {
         assert!(estimated(&estimate).contains("items     11,000\n"));
         estimate.items = None;
         assert!(estimated(&estimate).contains("nothing can be estimated"));
+    }
+
+    #[test]
+    fn objects_are_named_by_the_beginning_and_the_end_of_their_keys() {
+        let of = |text: &str| objects_of(Path::new(text)).unwrap();
+        let objects = |prefix: &str, suffix: Option<&str>| {
+            let (prefix, suffix) = (prefix.to_owned(), suffix.map(str::to_owned));
+            Some(ObjectSource { bucket: "data".to_owned(), prefix, suffix })
+        };
+        assert_eq!(of("s3://data"), objects("", None));
+        assert_eq!(of("s3://data/in/2026"), objects("in/2026", None));
+        assert_eq!(of("s3://data/in/*.csv"), objects("in/", Some(".csv")));
+        assert_eq!(of("data/in"), None);
+        assert!(objects_of(Path::new("s3://data/*/x*")).is_err());
+    }
+
+    #[test]
+    fn a_pattern_names_the_files_that_match_in_order() {
+        let folder = tempfile::tempdir().unwrap();
+        for name in ["b.csv", "a.csv", "c.txt", "odd[1].csv"] {
+            fs::write(folder.path().join(name), "").unwrap();
+        }
+        let names = |argument: &str| {
+            let files = named_by(&[folder.path().join(argument)]).map_err(|error| error.explain())?;
+            Ok::<_, String>(files.iter().map(|file| file.file_name().unwrap().to_owned()).collect::<Vec<_>>())
+        };
+        assert_eq!(names("*.csv").unwrap(), ["a.csv", "b.csv", "odd[1].csv"]);
+        assert_eq!(names("odd[1].csv").unwrap(), ["odd[1].csv"], "a file of this name exists");
+        assert_eq!(names("missing.csv").unwrap(), ["missing.csv"], "opening it says that it is missing");
+        assert!(names("*.parquet").unwrap_err().contains("no file matches"));
     }
 
     #[test]

@@ -81,6 +81,10 @@ pub struct JobView {
     pub job_type: String,
     /// The upload that the job reads; null for a job that reads a dataset.
     pub file_guid: Option<FileGuid>,
+    /// How many files the job reads, if it reads many and they are listed.
+    #[serde(default)]
+    #[schema(required)]
+    pub files: Option<u64>,
     /// Its priority.
     #[serde(default = "usual_priority")]
     #[schema(required, value_type = Priority)]

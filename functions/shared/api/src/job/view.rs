@@ -46,6 +46,7 @@ impl JobView {
             job_guid: job.job_guid,
             job_type: job.job_type.clone(),
             file_guid: job.file_guid,
+            files: job.files,
             priority: job.priority.into(),
             max_concurrency: job.max_concurrency,
             tolerance: job.tolerance.map(Into::into),

@@ -124,6 +124,7 @@ pub fn job() -> JobView {
         job_guid: JOB_GUID,
         job_type: "import".to_owned(),
         file_guid: Some(FILE_GUID),
+        files: None,
         priority: Priority::Normal.into(),
         max_concurrency: None,
         tolerance: None,

@@ -108,6 +108,14 @@ impl Source {
         }
     }
 
+    /// Number of its files, if they are many.
+    pub const fn files(&self) -> Option<u64> {
+        match self {
+            Self::Files(list) => Some(list.files),
+            _ => None,
+        }
+    }
+
     pub const fn is_awaited(&self) -> bool {
         matches!(self, Self::Awaited(_))
     }

@@ -62,6 +62,7 @@ impl Job {
         self.goes_on().then(|| Self {
             awaits: None,
             is_stored: spec.source.is_stored(),
+            files: spec.source.files(),
             data_start: spec.head.data_start,
             data_bytes: data_bytes(spec),
             warnings: all,

@@ -65,6 +65,8 @@ pub struct Job {
     pub file_guid: Option<FileGuid>,
     /// True if its chunks are stored objects, not ranges of the upload. The length of its text is then unknown.
     pub is_stored: bool,
+    /// Number of its files, if it reads many and they are listed.
+    pub files: Option<u64>,
     /// Where the file's data begins, after the byte-order mark and the header.
     pub data_start: u64,
     /// The measure of 100 percent: the bytes of the file's data, the bytes of the whole upload if its chunks are stored
@@ -152,6 +154,7 @@ impl Job {
             job_type: spec.job_type.clone(),
             file_guid: spec.source.upload(),
             is_stored: spec.source.is_stored(),
+            files: spec.source.files(),
             data_start,
             data_bytes,
             warnings: warnings::of_columns(&spec.head),

@@ -36,6 +36,8 @@ struct JobRow {
     file_guid: Option<FileGuid>,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     is_stored: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    files: Option<u64>,
     #[serde(default)]
     data_start: u64,
     data_bytes: u64,
@@ -261,6 +263,7 @@ mod tests {
             awaits: None,
             file_guid: None,
             is_stored: false,
+            files: None,
             warnings: Vec::new(),
             composing: None,
             tolerance: None,
