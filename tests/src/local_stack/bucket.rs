@@ -52,6 +52,14 @@ impl LocalStack {
         answer.e_tag.expect("an entity tag")
     }
 
+    /// Puts an object into a bucket of others, which is made if it is missing.
+    pub async fn lay_down(&self, bucket: &str, key: &str, bytes: impl Into<Vec<u8>>) {
+        // It may be there.
+        self.s3.create_bucket().bucket(bucket).send().await.ok();
+        let request = self.s3.put_object().bucket(bucket).key(key).body(bytes.into().into());
+        request.send().await.expect("the bucket takes it");
+    }
+
     /// Drops a file in parts.
     pub async fn drop_parts(&self, key: &str, parts: &[&[u8]], notes: &[(&str, &str)]) {
         let bucket = self.output("Bucket");

@@ -10,24 +10,24 @@ use crate::stack::on_the_stack;
 use crate::uploads::announce;
 
 /// A user with a folder of its own, in which the command remembers uploads.
-struct User<'a> {
+pub struct User<'a> {
     stack: &'a LocalStack,
     folder: TempDir,
 }
 
 impl<'a> User<'a> {
-    fn of(stack: &'a LocalStack) -> Self {
+    pub fn of(stack: &'a LocalStack) -> Self {
         Self { stack, folder: tempfile::tempdir().expect("a folder") }
     }
 
-    fn file(&self, name: &str, bytes: &[u8]) -> String {
+    pub fn file(&self, name: &str, bytes: &[u8]) -> String {
         let path = self.folder.path().join(name);
         std::fs::write(&path, bytes).expect("a file");
         path.to_str().expect("UTF-8").to_owned()
     }
 
     /// Runs the command to its end.
-    async fn runs(&self, arguments: &[&str]) -> Ran {
+    pub async fn runs(&self, arguments: &[&str]) -> Ran {
         let mut command = self.stack.command(arguments);
         command.env("XDG_STATE_HOME", self.folder.path().join("state"));
         ran(command).await

@@ -24,6 +24,7 @@ mod jobs;
 mod lanes;
 mod live;
 mod live_connections;
+mod many_files;
 mod pauses;
 mod permissions;
 mod priorities;

@@ -8,7 +8,7 @@ use acceptance::local_stack::{LocalStack, options};
 
 use crate::fetches::{FILES, Files};
 use crate::service::{SERVICE, Service};
-use crate::{lanes, targets};
+use crate::{lanes, many_files, targets};
 
 static STACK: OnceLock<LocalStack> = OnceLock::new();
 static RUNTIME: OnceLock<tokio::runtime::Runtime> = OnceLock::new();
@@ -44,6 +44,8 @@ async fn up() -> LocalStack {
         ("InvokeTargetArns", &arns),
         ("JobTypes", lanes::JOB_TYPES),
         ("FetchHosts", &fetch_hosts),
+        ("InputBuckets", many_files::BUCKET),
+        ("InputPrefix", "{owner}/"),
         ("LanesMaximumConcurrency", "4"),
     ];
     let stack = LocalStack::up(&options(PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("stack"), &parameters)).await;

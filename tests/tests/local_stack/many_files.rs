@@ -1,0 +1,131 @@
+//! Jobs over many files on the stack: uploads, and objects of a bucket of others.
+
+use acceptance::files;
+use acceptance::local_stack::{LocalStack, accepted, answer, refused};
+use futures::future::join_all;
+use reqwest::StatusCode;
+use serde_json::{Value, json};
+
+use crate::command::User;
+use crate::stack::on_the_stack;
+
+/// The bucket of others that the stack may read.
+pub const BUCKET: &str = "rowmill-inputs";
+
+async fn stored(stack: &LocalStack, name: &str, bytes: impl Into<Vec<u8>>) -> String {
+    let path = format!("/api/uploads?fileName={name}");
+    let upload =
+        accepted(stack.post(&path).header("content-type", "application/octet-stream").body(bytes.into())).await;
+    upload["fileGuid"].as_str().expect("a guid").to_owned()
+}
+
+/// The files of a job, a few at a time.
+async fn listed(stack: &LocalStack, job: &str) -> Vec<Value> {
+    let (mut files, mut after) = (Vec::new(), String::new());
+    loop {
+        let page = accepted(stack.get(&format!("/api/jobs/{job}/files?limit=70{after}"))).await;
+        files.extend(page["files"].as_array().expect("files").clone());
+        match page["next"].as_str() {
+            Some(next) => after = format!("&after={next}"),
+            None => return files,
+        }
+    }
+}
+
+/// A CSV file with this many good rows and one bad one.
+fn with_a_bad_row(rows: u64) -> Vec<u8> {
+    let mut text = files::plain_csv(rows);
+    text.extend_from_slice(b"one cell\n");
+    text
+}
+
+#[test]
+fn one_job_reads_uploads_of_different_formats() {
+    on_the_stack(async |stack| {
+        let lines = "{\"id\": 1}\nnot JSON\n";
+        let uploads = [
+            stored(stack, "a.csv", with_a_bad_row(1000)).await,
+            stored(stack, "b.csv.gz", files::gzip(&files::plain_csv(500))).await,
+            stored(stack, "c.jsonl", lines).await,
+            stored(stack, "broken.csv.gz", &files::gzip(&files::plain_csv(5000))[..2000]).await,
+        ];
+        let (job, shown) = stack.run_from(&json!({ "jobType": "validate", "source": { "files": uploads } })).await;
+        let files = listed(stack, &job).await;
+        let counts: Vec<_> = files.iter().map(|file| (&file["name"], &file["rows"], &file["failed"])).collect();
+        let expected = [json!(["a.csv", 1001, 1]), json!(["b.csv.gz", 500, 0]), json!(["c.jsonl", 2, 1])];
+        let expected: Vec<_> = expected.iter().map(|one| (&one[0], &one[1], &one[2])).collect();
+        assert_eq!(counts[..3], expected);
+        let broken = &files[3];
+        assert_eq!((&broken["failed"], &broken["problem"]["code"]), (&json!(1), &json!("unreadable_file")), "{broken}");
+        let rows: u64 = files.iter().map(|file| file["rows"].as_u64().expect("a number")).sum();
+        assert_eq!((&shown["itemCount"], &shown["itemsFailed"], &shown["files"]), (&json!(rows), &json!(3), &json!(4)));
+        let failed = accepted(stack.get(&format!("/api/jobs/{job}/items?outcome=failed"))).await;
+        assert_eq!(failed["items"][1]["file"]["name"], "c.jsonl", "{failed}");
+        assert_eq!((&failed["items"][1]["file"]["row"], &failed["table"]["format"]), (&json!(2), &json!("text")));
+        let audit = accepted(stack.get(&format!("/api/jobs/{job}/audit"))).await;
+        assert_eq!(audit["verdict"], "proved", "{audit}");
+        let (_, problem) = answer(stack.get(&format!("/api/jobs/{job}/files?after=1-1-1"))).await;
+        assert_eq!(problem["code"], "invalid_query", "{problem}");
+    });
+}
+
+#[test]
+fn one_job_reads_the_objects_of_a_bucket_where_they_lie() {
+    on_the_stack(async |stack| {
+        const OBJECTS: u64 = 300;
+        for numbers in (0..OBJECTS).collect::<Vec<_>>().chunks(20) {
+            join_all(numbers.iter().map(|number| async move {
+                let (name, bytes) = match number % 10 {
+                    0 => (format!("{number:04}.csv.gz"), files::gzip(&files::plain_csv(5))),
+                    1 => (format!("{number:04}.csv.gz"), b"\x1f\x8b not gzip".to_vec()),
+                    2 => (format!("{number:04}.jsonl"), b"{}\n{}\n{}\n{}\n{}\n".to_vec()),
+                    _ => (format!("{number:04}.csv"), files::plain_csv(5)),
+                };
+                stack.lay_down(BUCKET, &format!("local/in/{name}"), bytes).await;
+            }))
+            .await;
+        }
+        stack.lay_down(BUCKET, "another/in/secret.csv", "a\n1\n").await;
+        let source = json!({ "s3": { "bucket": BUCKET, "prefix": "local/in/" } });
+        let (job, shown) = stack.run_from(&json!({ "jobType": "validate", "source": source })).await;
+        let damaged = OBJECTS / 10;
+        let good = 5 * (OBJECTS - damaged);
+        assert_eq!((&shown["itemsSucceeded"], &shown["itemsFailed"]), (&json!(good), &json!(damaged)), "{shown}");
+        let files = listed(stack, &job).await;
+        assert_eq!(files.len() as u64, OBJECTS);
+        for (number, file) in (0..).zip(&files) {
+            let is_damaged = number % 10 == 1;
+            assert_eq!(file["number"], number);
+            assert_eq!((&file["succeeded"], &file["state"]), (&json!(if is_damaged { 0 } else { 5 }), &json!("done")));
+            assert_eq!(file["problem"]["code"].as_str(), is_damaged.then_some("unreadable_file"), "{file}");
+        }
+        let audit = accepted(stack.get(&format!("/api/jobs/{job}/audit"))).await;
+        assert_eq!(audit["verdict"], "proved", "{audit}");
+        for source in [
+            json!({ "s3": { "bucket": BUCKET, "prefix": "another/in/" } }),
+            json!({ "s3": { "bucket": stack.output("Bucket"), "prefix": "local/" } }),
+        ] {
+            let request = stack.post("/api/jobs").json(&json!({ "jobType": "validate", "source": source }));
+            refused(request, StatusCode::BAD_REQUEST, "invalid_field").await;
+        }
+    });
+}
+
+#[test]
+fn the_command_runs_one_job_on_several_files_and_on_objects() {
+    on_the_stack(async |stack| {
+        let user = User::of(stack);
+        let one = user.file("one.csv", b"id\n1\n2\n");
+        user.file("two.csv", b"id;x\n3;4\n");
+        let pattern = one.replace("one.csv", "*.csv");
+        let ran = user.runs(&["run", &pattern, "--type", "validate"]).await;
+        assert_eq!(ran.code, Some(0), "{}{}", ran.out, ran.err);
+        assert!(ran.out.contains("\n  succeeded  3\n"), "{}", ran.out);
+        stack.lay_down(BUCKET, "local/command/a.csv", "id\n1\n").await;
+        stack.lay_down(BUCKET, "local/command/b.txt", "id\n1\n").await;
+        let objects = format!("s3://{BUCKET}/local/command/*.csv");
+        let ran = user.runs(&["run", &objects, "--type", "validate"]).await;
+        assert_eq!(ran.code, Some(0), "{}{}", ran.out, ran.err);
+        assert!(ran.out.contains("\n  succeeded  1\n"), "{}", ran.out);
+    });
+}
