@@ -146,7 +146,7 @@ impl UseCases {
 
     pub fn creator(&self) -> Creator {
         let priorities = OwnerPriorities::default();
-        let inputs = InputSettings { buckets: INPUT_BUCKET.to_owned(), ..InputSettings::default() };
+        let inputs = InputSettings { buckets: format!("arn:aws:s3:::{INPUT_BUCKET}"), ..InputSettings::default() };
         built(Creator::new(&self.ports, self.job_types.clone(), self.limits.create, priorities, inputs.into()))
     }
 

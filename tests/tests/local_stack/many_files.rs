@@ -1,7 +1,7 @@
 //! Jobs over many files on the stack: uploads, and objects of a bucket of others.
 
 use acceptance::files;
-use acceptance::local_stack::{LocalStack, accepted, answer, refused};
+use acceptance::local_stack::{LocalStack, answer, refused};
 use futures::future::join_all;
 use reqwest::StatusCode;
 use serde_json::{Value, json};
@@ -23,7 +23,7 @@ async fn stored(stack: &LocalStack, name: &str, bytes: impl Into<Vec<u8>>) -> St
 async fn listed(stack: &LocalStack, job: &str) -> Vec<Value> {
     let (mut files, mut after) = (Vec::new(), String::new());
     loop {
-        let page = accepted(stack.get(&format!("/api/jobs/{job}/files?limit=70{after}"))).await;
+        let (_, page) = answer(stack.get(&format!("/api/jobs/{job}/files?limit=70{after}"))).await;
         files.extend(page["files"].as_array().expect("files").clone());
         match page["next"].as_str() {
             Some(next) => after = format!("&after={next}"),
@@ -59,10 +59,10 @@ fn one_job_reads_uploads_of_different_formats() {
         assert_eq!((&broken["failed"], &broken["problem"]["code"]), (&json!(1), &json!("unreadable_file")), "{broken}");
         let rows: u64 = files.iter().map(|file| file["rows"].as_u64().expect("a number")).sum();
         assert_eq!((&shown["itemCount"], &shown["itemsFailed"], &shown["files"]), (&json!(rows), &json!(3), &json!(4)));
-        let failed = accepted(stack.get(&format!("/api/jobs/{job}/items?outcome=failed"))).await;
+        let failed = answer(stack.get(&format!("/api/jobs/{job}/items?outcome=failed"))).await.1;
         assert_eq!(failed["items"][1]["file"]["name"], "c.jsonl", "{failed}");
         assert_eq!((&failed["items"][1]["file"]["row"], &failed["table"]["format"]), (&json!(2), &json!("text")));
-        let audit = accepted(stack.get(&format!("/api/jobs/{job}/audit"))).await;
+        let audit = answer(stack.get(&format!("/api/jobs/{job}/audit"))).await.1;
         assert_eq!(audit["verdict"], "proved", "{audit}");
         let (_, problem) = answer(stack.get(&format!("/api/jobs/{job}/files?after=1-1-1"))).await;
         assert_eq!(problem["code"], "invalid_query", "{problem}");
@@ -72,14 +72,15 @@ fn one_job_reads_uploads_of_different_formats() {
 #[test]
 fn one_job_reads_the_objects_of_a_bucket_where_they_lie() {
     on_the_stack(async |stack| {
-        const OBJECTS: u64 = 300;
-        for numbers in (0..OBJECTS).collect::<Vec<_>>().chunks(20) {
+        // By hand with more of them: `ROWMILL_OBJECTS=10000`.
+        let objects: u64 = std::env::var("ROWMILL_OBJECTS").map_or(300, |count| count.parse().expect("a number"));
+        for numbers in (0..objects).collect::<Vec<_>>().chunks(20) {
             join_all(numbers.iter().map(|number| async move {
                 let (name, bytes) = match number % 10 {
-                    0 => (format!("{number:04}.csv.gz"), files::gzip(&files::plain_csv(5))),
-                    1 => (format!("{number:04}.csv.gz"), b"\x1f\x8b not gzip".to_vec()),
-                    2 => (format!("{number:04}.jsonl"), b"{}\n{}\n{}\n{}\n{}\n".to_vec()),
-                    _ => (format!("{number:04}.csv"), files::plain_csv(5)),
+                    0 => (format!("{number:06}.csv.gz"), files::gzip(&files::plain_csv(5))),
+                    1 => (format!("{number:06}.csv.gz"), b"\x1f\x8b not gzip".to_vec()),
+                    2 => (format!("{number:06}.jsonl"), b"{}\n{}\n{}\n{}\n{}\n".to_vec()),
+                    _ => (format!("{number:06}.csv"), files::plain_csv(5)),
                 };
                 stack.lay_down(BUCKET, &format!("local/in/{name}"), bytes).await;
             }))
@@ -88,18 +89,18 @@ fn one_job_reads_the_objects_of_a_bucket_where_they_lie() {
         stack.lay_down(BUCKET, "another/in/secret.csv", "a\n1\n").await;
         let source = json!({ "s3": { "bucket": BUCKET, "prefix": "local/in/" } });
         let (job, shown) = stack.run_from(&json!({ "jobType": "validate", "source": source })).await;
-        let damaged = OBJECTS / 10;
-        let good = 5 * (OBJECTS - damaged);
+        let damaged = objects / 10;
+        let good = 5 * (objects - damaged);
         assert_eq!((&shown["itemsSucceeded"], &shown["itemsFailed"]), (&json!(good), &json!(damaged)), "{shown}");
         let files = listed(stack, &job).await;
-        assert_eq!(files.len() as u64, OBJECTS);
+        assert_eq!(files.len() as u64, objects);
         for (number, file) in (0..).zip(&files) {
             let is_damaged = number % 10 == 1;
             assert_eq!(file["number"], number);
             assert_eq!((&file["succeeded"], &file["state"]), (&json!(if is_damaged { 0 } else { 5 }), &json!("done")));
             assert_eq!(file["problem"]["code"].as_str(), is_damaged.then_some("unreadable_file"), "{file}");
         }
-        let audit = accepted(stack.get(&format!("/api/jobs/{job}/audit"))).await;
+        let audit = answer(stack.get(&format!("/api/jobs/{job}/audit"))).await.1;
         assert_eq!(audit["verdict"], "proved", "{audit}");
         for source in [
             json!({ "s3": { "bucket": BUCKET, "prefix": "another/in/" } }),

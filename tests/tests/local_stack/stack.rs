@@ -44,7 +44,7 @@ async fn up() -> LocalStack {
         ("InvokeTargetArns", &arns),
         ("JobTypes", lanes::JOB_TYPES),
         ("FetchHosts", &fetch_hosts),
-        ("InputBuckets", many_files::BUCKET),
+        ("InputBuckets", &format!("arn:aws:s3:::{}", many_files::BUCKET)),
         ("InputPrefix", "{owner}/"),
         ("LanesMaximumConcurrency", "4"),
     ];

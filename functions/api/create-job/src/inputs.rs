@@ -29,7 +29,9 @@ pub struct Inputs {
 
 impl From<InputSettings> for Inputs {
     fn from(settings: InputSettings) -> Self {
-        let buckets = settings.buckets.split(',').map(str::trim).filter(|name| !name.is_empty());
+        // `arn:aws:s3:::data`
+        let names = settings.buckets.split(',').filter_map(|arn| arn.rsplit(':').next());
+        let buckets = names.filter(|name| !name.is_empty());
         Self { buckets: buckets.map(str::to_owned).collect(), prefix: settings.prefix }
     }
 }
@@ -146,12 +148,12 @@ mod tests {
     fn a_caller_reads_what_its_prefix_allows_in_the_buckets_of_the_stack() {
         let none = inputs("", "");
         assert_eq!(refused(&none, "a", "data", "x/").as_deref(), Some("source.s3.bucket"));
-        let all = inputs("data, more", "");
+        let all = inputs("arn:aws:s3:::data,arn:aws-cn:s3:::more", "");
         assert_eq!(refused(&all, "a", "more", ""), None);
         assert_eq!(refused(&all, "a", "mor", "").as_deref(), Some("source.s3.bucket"));
         assert_eq!(refused(&all, "a", "data", &"x".repeat(1025)).as_deref(), Some("source.s3.prefix"));
         for template in ["tenants/{owner}/", "tenants/{owner}"] {
-            let own = inputs("data", template);
+            let own = inputs("arn:aws:s3:::data", template);
             assert_eq!(refused(&own, "a", "data", "tenants/a/2026/"), None);
             for prefix in ["", "tenants/", "tenants/a", "tenants/ab/", "tenants/b/"] {
                 assert_eq!(refused(&own, "a", "data", prefix).as_deref(), Some("source.s3.prefix"), "{prefix}");

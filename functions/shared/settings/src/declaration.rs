@@ -143,11 +143,12 @@ pub struct Stream {
     pub advice: Advice,
 }
 
-/// The ARNs of the objects in the buckets of `InputBuckets`.
-const INPUT_OBJECTS: &str = r#"!Split [",", !Sub ["arn:${AWS::Partition}:s3:::${Buckets}/*", {Buckets: !Join [!Sub "/*,arn:${AWS::Partition}:s3:::", !Split [",", !Ref InputBuckets]]}]]"#;
+/// The ARNs of the objects in the buckets of `InputBuckets`. The delimiter of a join must be a text.
+const INPUT_OBJECTS: &str =
+    r#"!Split [",", !Sub ["${Buckets}/*", {Buckets: !Join ["/*,", !Split [",", !Ref InputBuckets]]}]]"#;
 
 /// The ARNs of these buckets.
-pub const INPUT_BUCKETS: &str = r#"!Split [",", !Sub ["arn:${AWS::Partition}:s3:::${Buckets}", {Buckets: !Join [!Sub ",arn:${AWS::Partition}:s3:::", !Split [",", !Ref InputBuckets]]}]]"#;
+pub const INPUT_BUCKETS: &str = r#"!Split [",", !Ref InputBuckets]"#;
 
 /// A right of a function: a statement of its role. Variables name the resources to the function.
 #[derive(Clone, Copy, Debug)]

@@ -22,7 +22,7 @@ crate::settings! {
     /// The buckets of others that jobs may read.
     #[derive(Clone, PartialEq, Eq, Debug)]
     pub struct InputSettings {
-        /// Their names, with commas between them.
+        /// Their ARNs, with commas between them.
         pub buckets: String = String::new(), "InputBuckets";
         /// What the keys that a caller may read begin with. `{owner}` stands for the caller.
         pub prefix: String = String::new(), "InputPrefix";
