@@ -14,8 +14,9 @@ pub const BUCKET: &str = "rowmill-inputs";
 
 async fn stored(stack: &LocalStack, name: &str, bytes: impl Into<Vec<u8>>) -> String {
     let path = format!("/api/uploads?fileName={name}");
-    let upload =
-        accepted(stack.post(&path).header("content-type", "application/octet-stream").body(bytes.into())).await;
+    let request = stack.post(&path).header("content-type", "application/octet-stream").body(bytes.into());
+    let (status, upload) = answer(request).await;
+    assert_eq!(status, StatusCode::CREATED, "{upload}");
     upload["fileGuid"].as_str().expect("a guid").to_owned()
 }
 
