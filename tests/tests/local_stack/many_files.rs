@@ -108,7 +108,7 @@ fn one_job_reads_the_objects_of_a_bucket_where_they_lie() {
             json!({ "s3": { "bucket": stack.output("Bucket"), "prefix": "local/" } }),
         ] {
             let request = stack.post("/api/jobs").json(&json!({ "jobType": "validate", "source": source }));
-            refused(request, StatusCode::BAD_REQUEST, "invalid_field").await;
+            refused(request, StatusCode::UNPROCESSABLE_ENTITY, "invalid_request").await;
         }
     });
 }
