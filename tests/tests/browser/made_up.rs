@@ -480,3 +480,46 @@ fn a_job_of_workers_shows_who_works_on_it_and_nothing_moves() {
         finds_nothing(&tab, &axe().await, "a job of workers").await;
     });
 }
+
+#[test]
+fn a_job_over_many_files_shows_each_of_them_and_the_file_of_a_failed_row() {
+    on_the_stack("a_job_over_many_files_shows_each_of_them_and_the_file_of_a_failed_row", async |stack, chromium| {
+        let tab = open(stack, &chromium).await;
+        show(&tab, "one", &json!({})).await;
+        let is_shown = "document.querySelector('job-inputs').checkVisibility()";
+        assert!(!tab.value::<bool>(is_shown).await, "most jobs read one file");
+
+        let problem = json!({ "code": "unreadable_file", "message": "The gzip file ends early." });
+        let file = |name: &str, number: u32, failed: u32, problem: &Value| {
+            json!({ "name": name, "number": number, "state": "done", "rows": 2000, "pending": 0, "succeeded": 2000 - failed,
+                        "failed": failed, "skipped": 0, "problem": problem })
+        };
+        let files = [file("a.csv", 0, 1, &Value::Null), file("b.csv.gz", 1, 1, &problem)];
+        answer(&tab, "GET /api/jobs/many/files", 200, &json!({ "files": files, "next": "9-2-4001" })).await;
+        let item = json!({ "row": 7, "code": "ragged_row", "message": "is wrong", "raw": "one cell",
+                               "file": { "name": "a.csv", "row": 7, "layout": "0123456789abcdef" } });
+        let table = json!({ "format": "text", "delimiter": null, "columns": [], "correctedHeader": [] });
+        answer(&tab, "GET /api/jobs/many/items", 200, &json!({ "items": [item], "next": null, "table": table })).await;
+        let ended = json!({ "status": "completed", "outcome": "partial", "word": "some failed", "itemsFailed": 2, "files": 3,
+                                "finishedAt": ago(10) });
+        show(&tab, "many", &ended).await;
+        tab.sees("The gzip file ends early.").await;
+        let row = "[...document.querySelectorAll('job-inputs tbody tr:first-child > *')].map(one => one.textContent).join('|')";
+        assert_eq!(tab.value::<String>(row).await, "a.csv|done|2,000|1,999|1|0");
+        tab.sees("a.csv, row 7").await;
+
+        answer(
+            &tab,
+            "GET /api/jobs/many/files",
+            200,
+            &json!({ "files": [file("c.csv", 2, 0, &Value::Null)], "next": null }),
+        )
+        .await;
+        let _: Value = tab.value("document.querySelectorAll('job-inputs .pages button')[1].click(), null").await;
+        tab.sees("c.csv").await;
+        tab.press("Correct rows").await;
+        tab.write("Text, row 7", "1,2").await;
+        tab.sees("1 of 2 failed rows corrected").await;
+        finds_nothing(&tab, &axe().await, "a job over many files").await;
+    });
+}

@@ -96,6 +96,8 @@ class NewJob extends HTMLElement {
   #notice = new Notice();
   #start = h("button", { type: "submit", class: "primary", text: "Start job" });
   #hold = h("button", { type: "button", text: "Do not start yet", hidden: true, on: { click: () => this.#want(false) } });
+  #together = h("input", { type: "checkbox", on: { change: () => this.#showStart() } });
+  #oneJob = h("label", { class: "check", hidden: true }, this.#together, " One job over all files");
   /** Whether the person wants the jobs, although not all files are stored. */
   #wanted = false;
   #starting = false;
@@ -114,7 +116,7 @@ class NewJob extends HTMLElement {
       h("div", { class: "new-job" },
         h("section", { class: "panel files-panel", "aria-label": "Files" }, this.#drop, this.#source, this.#list, this.#preview),
         h("form", { class: "panel", novalidate: true, "aria-label": "Job", on: { submit: (/** @type {Event} */ event) => this.#submit(event) } },
-          this.#form, this.#notice, h("div", { class: "actions" }, this.#start, this.#hold))));
+          this.#form, this.#oneJob, this.#notice, h("div", { class: "actions" }, this.#start, this.#hold))));
     for (const event of ["dragenter", "dragover"]) this.addEventListener(event, (moved) => this.#over(moved, true));
     for (const event of ["dragleave", "drop"]) this.addEventListener(event, (moved) => this.#over(moved, false));
     this.addEventListener("drop", (event) => this.#add(event.dataTransfer?.files ?? null));
@@ -223,8 +225,9 @@ class NewJob extends HTMLElement {
     const files = this.#files.filter((row) => !row.jobGuid).length;
     const needs = this.#form.readsFile;
     show(/** @type {HTMLElement} */ (this.querySelector(".files-panel") ?? this.#drop), needs);
+    show(this.#oneJob, needs && files > 1);
     this.#start.disabled = this.#starting || this.#wanted || (needs && files === 0);
-    setText(this.#start, this.#wanted ? "Starts when uploaded" : needs && files > 1 ? `Start ${count(files)} jobs` : "Start job");
+    setText(this.#start, this.#wanted ? "Starts when uploaded" : needs && files > 1 && !this.#together.checked ? `Start ${count(files)} jobs` : "Start job");
     show(this.#hold, this.#wanted && !this.#starting);
   }
 
@@ -242,7 +245,7 @@ class NewJob extends HTMLElement {
     this.#showStart();
   }
 
-  /** Creates a job for each file that is stored. @param {boolean} [first] whether the API has not seen this request yet */
+  /** Creates a job for each file that is stored, or one for all of them. @param {boolean} [first] whether the API has not seen this request yet */
   async #create(first = false) {
     if (this.#starting) return;
     try {
@@ -252,6 +255,11 @@ class NewJob extends HTMLElement {
       const isStored = (/** @type {FileRow} */ { upload, jobGuid }) => upload.state === "ready" && !jobGuid;
       // What is wrong without the file is told at once, and not when the file is stored.
       if (first && !this.#files.some(isStored)) await api.call("POST", "/api/jobs/estimate", { json: request });
+      const open = this.#files.filter((row) => !row.jobGuid);
+      if (this.#together.checked && open.length > 1) {
+        if (this.#wanted && open.every(isStored)) await this.#createOne(request, open);
+        return;
+      }
       for (let row; (row = this.#files.find(isStored)); ) {
         // No file system has longer names, and the metadata of a job has room for 255 of any characters.
         const metadata = { fileName: row.upload.file.name.slice(0, 255) };
@@ -271,6 +279,17 @@ class NewJob extends HTMLElement {
       this.#starting = false;
       this.#showStart();
     }
+  }
+
+  /** Creates one job over these files. @param {object} request @param {FileRow[]} rows */
+  async #createOne(request, rows) {
+    const metadata = { fileName: `${rows[0].upload.file.name.slice(0, 200)} and ${count(rows.length - 1)} more` };
+    const source = { files: rows.map(({ upload }) => upload.fileGuid) };
+    const job = await this.#post({ ...request, source, metadata }, rows[0].key);
+    for (const row of rows) row.started(job);
+    this.#wanted = false;
+    announce("The job is started.");
+    await this.#open(job);
   }
 
   /** @param {object} request @param {string} key */

@@ -84,7 +84,7 @@ impl Creator {
     /// The size of the input, if its beginning tells.
     async fn size(&self, spec: &Spec, first: &FirstText) -> Result<Option<Size>, CreateJobError> {
         let text_bytes = match &spec.source {
-            Source::Files(_) => return Ok(None),
+            Source::Files(_) | Source::Awaited(_) => return Ok(None),
             _ if first.whole => first.bytes.len() as u64,
             Source::File(file) => file.size,
             Source::Packed { file, packing: Packing::Text { compression, charset } } => {
@@ -94,7 +94,7 @@ impl Creator {
                 let bytes = u128::from(file.size) * text.len() as u128 / u128::from(length.max(1));
                 u64::try_from(bytes).unwrap_or(u64::MAX)
             }
-            Source::Packed { .. } | Source::Dataset { .. } | Source::Awaited(_) => return Ok(None),
+            Source::Packed { .. } | Source::Dataset { .. } => return Ok(None),
         };
         Ok(size_of(spec, first, text_bytes))
     }
