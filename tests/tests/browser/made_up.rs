@@ -521,5 +521,16 @@ fn a_job_over_many_files_shows_each_of_them_and_the_file_of_a_failed_row() {
         tab.write("Text, row 7", "1,2").await;
         tab.sees("1 of 2 failed rows corrected").await;
         finds_nothing(&tab, &axe().await, "a job over many files").await;
+        tab.press("Discard corrections").await;
+
+        tab.press("New job").await;
+        tab.choose_files(&[&data("unicode.csv"), &data("unicode.csv.zst")]).await;
+        tab.until("document.querySelector('new-job .check').checkVisibility()").await;
+        let _: Value = tab.value("document.querySelector('new-job .check input').click(), null").await;
+        tab.choose("Type", "validate").await;
+        tab.press("Start job").await;
+        tab.job_is("completed").await;
+        tab.until("document.querySelectorAll('job-inputs tbody tr').length === 2").await;
+        tab.sees("unicode.csv and 1 more").await;
     });
 }
