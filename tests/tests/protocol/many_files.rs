@@ -461,3 +461,29 @@ async fn a_redrive_of_objects_needs_them_no_more() {
     assert_eq!(world.show(job).await.outcome, Some(JobOutcome::Succeeded));
     assert!(world.audit(job).await.finding.is_none());
 }
+
+/// Of tallies that lie within one file, the chunk indexes are not read.
+#[tokio::test]
+async fn a_file_of_many_tallies_is_counted_at_any_time() {
+    let world = World::new(chunks_of(1));
+    let rows = |row: u64| if row.is_multiple_of(9) { "ragged\n".to_owned() } else { format!("{row},x\n") };
+    let long = "a,b\n".to_owned() + &(1..=400).map(rows).collect::<String>();
+    let files = [
+        file("a.csv", "text/csv", "a,b\n1,2\n3,4\n", 2, 0),
+        file("long.csv", "text/csv", long, 400, 44),
+        file("b.csv", "text/csv", "a,b\n1,2\n", 1, 0),
+    ];
+    let job = create(&world, &files, json!({})).await.unwrap();
+    for _ in 0..3 {
+        world.split_within(world.limits.split.margin).await;
+    }
+    let rest = world.process_first(100).await;
+    let counts = &listed(&world, job, 9).await;
+    let [first, long, last] = &counts[..] else { panic!("{counts:?}") };
+    assert_eq!((first.succeeded, first.state), (2, FileState::Done));
+    assert_eq!((long.rows, long.succeeded + long.failed, long.state), (190, 98, FileState::Running));
+    assert_eq!((long.failed, long.pending, last.state), (98 / 9, 92, FileState::Waiting));
+    world.process_all(&rest).await;
+    world.run().await;
+    check(&world, job, &files).await;
+}

@@ -43,6 +43,8 @@ pub struct JobFiles {
     job_guid: JobGuid,
     lines: FileLines,
     pages: TallyPages,
+    /// Tallies whose chunks are not read.
+    tallies: VecDeque<Tally>,
     /// Chunks that are read, and belong to no file that was returned.
     chunks: VecDeque<FileChunks>,
     /// The failed rows, if there was a redrive.
@@ -77,6 +79,7 @@ impl JobFiles {
             job_guid: job.job_guid,
             lines: FileLines::new(Arc::clone(from.objects), files.list.clone(), at.file),
             pages: TallyPages::of(from, 1, before).await?,
+            tallies: VecDeque::new(),
             chunks: VecDeque::new(),
             failed,
             at,
@@ -141,36 +144,34 @@ impl JobFiles {
             if let Some(chunks) = self.chunks.pop_front() {
                 return Ok(Some(chunks));
             }
-            match self.pages.next().await? {
-                Some(tallies) => self.read(&tallies).await?,
-                None => return Ok(None),
+            if let Some(tally) = self.tallies.pop_front() {
+                self.read(&tally).await?;
+            } else if let Some(tallies) = self.pages.next().await? {
+                self.tallies.extend(tallies);
+            } else {
+                return Ok(None);
             }
         }
     }
 
-    /// Reads the chunks of tallies that follow each other.
-    async fn read(&mut self, tallies: &[Tally]) -> Result<(), PortError> {
-        let [first, within @ .., last] = tallies else {
-            for tally in tallies {
-                let index = self.index(tally).await?;
-                self.read_chunks(tally, &index).await?;
-            }
-            return Ok(());
-        };
-        let (index, last_index) = (self.index(first).await?, self.index(last).await?);
-        self.read_chunks(first, &index).await?;
-        let border = |index: &ChunkIndex, place| index.part(place)?.file.as_ref().map(|file| file.number);
-        let end = border(&index, u8::MAX);
-        if let Some(number) = end.filter(|end| border(&last_index, 0) == Some(*end)) {
-            let sum = |tally: &Tally| FileChunks { number, rows: tally.items, counts: tally.counts, problem: None };
-            self.chunks.extend(within.iter().map(sum));
-        } else {
-            for tally in within {
-                let index = self.index(tally).await?;
-                self.read_chunks(tally, &index).await?;
-            }
+    /// Reads the chunks of a tally. If it lies within one file, those behind it may do so too: of them nothing more is
+    /// read.
+    async fn read(&mut self, tally: &Tally) -> Result<(), PortError> {
+        let index = self.index(tally).await?;
+        self.read_chunks(tally, &index).await?;
+        let file_at = |index: &ChunkIndex, place| Some(index.part(place)?.file.as_ref()?.number);
+        let (Some(number), [_, .., last]) = (file_at(&index, 0), self.tallies.make_contiguous()) else { return Ok(()) };
+        let last = last.clone();
+        if file_at(&index, u8::MAX) == Some(number) && file_at(&self.index(&last).await?, 0) == Some(number) {
+            let within = self.tallies.drain(..self.tallies.len() - 1);
+            self.chunks.extend(within.map(|tally| FileChunks {
+                number,
+                rows: tally.items,
+                counts: tally.counts,
+                problem: None,
+            }));
         }
-        self.read_chunks(last, &last_index).await
+        Ok(())
     }
 
     async fn index(&mut self, tally: &Tally) -> Result<ChunkIndex, PortError> {
