@@ -394,7 +394,7 @@ pub fn messages() -> Value {
             "Jobs" | "JobsHigh" | "Starts" => json!([SplitMessage::of(&job)]),
             "Items" | "ItemsHigh" | "ItemsLow" => {
                 let stored = Some(StoredText { by: run(3), weight: 70 });
-                let of_file = ChunkMessage { stored, part: Some(part()), ..chunk.clone() };
+                let of_file = ChunkMessage { stored, part: Some(Box::new(part())), ..chunk.clone() };
                 json!([
                     chunk,
                     ChunkMessage { stored, delivery_mode: DeliveryMode::Recovered, ..chunk.clone() },

@@ -42,5 +42,4 @@ pub static FUNCTION: Function = Function {
     ],
     loops: "split-job passes a job that waits to it, and it sends the job back once, when all is there.",
     errors: Errors::Share(Advice { meanwhile: "jobs that wait start late, or fail in the end", todo: "its log" }),
-    ..Function::DEFAULT
 };

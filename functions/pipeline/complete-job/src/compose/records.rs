@@ -41,7 +41,8 @@ impl<'a> Records<'a> {
     pub async fn lines(&mut self, skipped: &SkippedChunk) -> Result<Lines, PortError> {
         let SkippedChunk { address, chunk, stored_by, part, rows } = skipped;
         let stored = stored_by.map(|by| StoredText { by, weight: 0 });
-        let message = ChunkMessage { stored, part: part.clone(), ..ChunkMessage::of(self.job, *address, *chunk) };
+        let message =
+            ChunkMessage { stored, part: part.clone().map(Box::new), ..ChunkMessage::of(self.job, *address, *chunk) };
         let items = match self.items(&message).await {
             Ok(items) => items,
             Err(InputError::Port(error)) => return Err(error),

@@ -97,7 +97,7 @@ impl ChunkIndex {
                 Some(StoredText { by: stored.by, weight: *stored.weights.get(usize::from(address.index))? })
             }
         };
-        let part = self.part(address.index).cloned();
+        let part = self.part(address.index).cloned().map(Box::new);
         Some(ChunkMessage { delivery_mode, stored, part, ..ChunkMessage::of(job, address, chunk) })
     }
 }

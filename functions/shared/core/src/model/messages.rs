@@ -71,7 +71,7 @@ pub struct ChunkMessage {
     pub stored: Option<StoredText>,
     /// Where it comes from, in a job over many files.
     #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub part: Option<Part>,
+    pub part: Option<Box<Part>>,
     /// The job's type, which decides on its lane.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub job_type: Option<String>,
@@ -103,11 +103,11 @@ impl ChunkMessage {
     }
 
     /// True if its bytes are a range of an object that was not made for it.
-    pub const fn is_range(&self) -> bool {
-        let is_of_file = match &self.part {
-            Some(Part { file: Some(file), .. }) => matches!(file.text, PartText::Object { .. }),
-            Some(Part { file: None, .. }) => false,
-            None => self.stored.is_none(),
+    pub fn is_range(&self) -> bool {
+        let is_of_file = match (&self.part, self.file()) {
+            (_, Some(file)) => matches!(file.text, PartText::Object { .. }),
+            (Some(_), None) => false,
+            (None, None) => self.stored.is_none(),
         };
         self.address.attempt == 1 && is_of_file && matches!(self.chunk.mode, ChunkMode::Items)
     }
