@@ -17,7 +17,11 @@ pub static FUNCTION: Function = Function {
         Use::of("Admission", &["dynamodb:UpdateItem"], &[ADMISSION_TABLE]).why("Releases the slots of the job."),
         Use::FILES,
         Use::RESULTS,
-        Use::INPUTS,
+        Use::INPUTS.unseen(&[(
+            "s3:GetObject",
+            "InputBuckets/*",
+            "copying the skipped rows of a stopped job over a bucket of others",
+        )]),
         Use::MISSING_OBJECTS,
         Use::send(&[COMPLETIONS_QUEUE]).why("Long results continue in another invocation."),
     ],

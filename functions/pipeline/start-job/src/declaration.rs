@@ -12,7 +12,7 @@ pub static FUNCTION: Function = Function {
     purpose: "Looks for what jobs wait for, and has those split for which all is there.",
     triggers: &[Trigger::single(STARTS_QUEUE, Figure::Is(5), "")],
     // A list of a million objects takes two minutes, and is held in memory.
-    timeout: Figure::Is(300),
+    timeout: Figure::Is(180),
     memory_megabytes: Figure::Is(512),
     settings: &[
         CreateLimits::GROUP,
