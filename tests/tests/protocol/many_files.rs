@@ -203,6 +203,7 @@ async fn rows_of_different_files_are_corrected_and_redriven() {
     let corrected = r#"{"row":2,"raw":"3,4"}
 {"row":4,"raw":"7,8"}
 {"row":6,"raw":"3;4"}
+{"row":7,"record":{"none":"a file that could not be read has no rows to correct"}}
 {"row":8,"record":{"d":1}}
 "#;
     let corrected = world.store("application/x-ndjson", corrected).await;
@@ -486,4 +487,73 @@ async fn a_file_of_many_tallies_is_counted_at_any_time() {
     world.process_all(&rest).await;
     world.run().await;
     check(&world, job, &files).await;
+}
+
+#[tokio::test]
+async fn a_bad_file_stops_the_job_that_asks_for_it_whatever_call_fails() {
+    let deaths = at_every_call(async |call, death| {
+        let world = World::new(chunks_of(1));
+        let long = "a\n".to_owned() + &"1\n".repeat(70);
+        let files = [
+            file("a.csv", "text/csv", long.clone(), 70, 0),
+            broken("bad.csv", "text/csv", b"a\n1\n\"2\n".to_vec(), 1, "unterminated_quote"),
+            file("b.csv", "text/csv", long, 70, 0),
+        ];
+        let job = create(&world, &files, json!({ "params": { "unreadableFiles": "stop" } })).await.unwrap();
+        world.faults.plan(call, death);
+        // A split hands over after each tally, also after the one that ends before the stop.
+        world.run_through_crashes(world.limits.split.margin).await;
+        for _ in 0..3 {
+            world.clock.advance(2 * world.limits.sweep.recovery.stale);
+            world.sweeper.sweep().await.ok();
+            world.faults.revive();
+            world.run_through_crashes(world.limits.split.margin).await;
+        }
+        let shown = world.show(job).await;
+        let code = shown.error.as_ref().map(|error| error.code.as_str().to_owned());
+        assert_eq!((shown.status, code.as_deref()), (Status::Failed, Some("unreadable_file")), "{shown:?}");
+        assert_eq!(shown.item_count, 71, "the rows before the bad one");
+        let states: Vec<_> = listed(&world, job, 9).await.iter().map(|file| file.state).collect();
+        assert_eq!(states, [FileState::Done, FileState::CutShort, FileState::Skipped]);
+        !world.faults.is_pending()
+    })
+    .await;
+    assert!(deaths > 50, "{deaths} calls failed");
+}
+
+/// A redrive lives longer than the objects of the attempt before. Its rows are read by layouts that it stores again.
+#[tokio::test]
+async fn a_redrive_without_the_layouts_of_its_rows_says_that_they_expired() {
+    let world = World::new(chunks_of(2));
+    let files = [file("a.csv", "text/csv", "a,b\n1,2\n3\n", 2, 1)];
+    let job = create(&world, &files, json!({})).await.unwrap();
+    world.run().await;
+    world.redrive(job, None).await.unwrap();
+    world.run().await;
+    check(&world, job, &files).await;
+    world.objects.expire(&format!("results/{job}/layouts/"));
+    world.redrive(job, None).await.unwrap();
+    world.run_with_dead_letters().await;
+    let error = world.show(job).await.error.unwrap();
+    assert_eq!(error.code, StopCode::SourceChanged.into(), "{}", error.message);
+}
+
+/// Between two pages, files before the second one get more rows.
+#[tokio::test]
+async fn a_page_counts_no_rows_of_files_before_it() {
+    let world = World::new(chunks_of(1));
+    let long = "a\n".to_owned() + &"1\n".repeat(100);
+    let files = [
+        file("a.csv", "text/csv", long, 100, 0),
+        file("b.csv", "text/csv", "a\n1\n", 1, 0),
+        file("c.csv", "text/csv", "a\n1\n2\n", 2, 0),
+    ];
+    let job = create(&world, &files, json!({})).await.unwrap();
+    world.split_within(world.limits.split.margin).await;
+    let page = world.items.files(&world.job(job).await, FilesAt::START, 2).await.unwrap();
+    assert_eq!(page.files.iter().map(|file| file.rows).collect::<Vec<_>>(), [64, 0]);
+    world.run().await;
+    let next = page.next.unwrap().parse().unwrap();
+    let page = world.items.files(&world.job(job).await, next, 2).await.unwrap();
+    assert_eq!(page.files.iter().map(|file| (file.rows, file.succeeded)).collect::<Vec<_>>(), [(2, 2)]);
 }

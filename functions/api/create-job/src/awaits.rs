@@ -116,7 +116,7 @@ impl Creator {
         };
         let job_type = &**self.job_type(&request)?;
         let detected = match request.source.as_ref().and_then(|source| source.s3.as_ref()) {
-            Some(objects) => source::many(inputs::list(&*self.lists, objects).await?.into_iter())?,
+            Some(objects) => source::many(inputs::list(&*self.lists, objects).await?),
             None => self.detector(self.clock.now()).file(&job.owner, &request).await?,
         };
         let specified =

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use jiff::Timestamp;
-use rowmill_api::request::{DedupeBy, JobInput};
+use rowmill_api::request::{DedupeBy, JobInput, JobSource};
 use rowmill_core::job_types::JobTypes;
 use rowmill_core::model::files::FileList;
 use rowmill_core::model::ids::{JobGuid, Owner};
@@ -345,7 +345,8 @@ impl Creator {
 
     /// True if the job may have to wait before it starts.
     async fn may_wait(&self, owner: &Owner, request: &CreateJobRequest) -> Result<bool, PortError> {
-        if request.after.is_some() || request.source.is_some() {
+        let waits = |source: &JobSource| source.files.is_none();
+        if request.after.is_some() || request.source.as_ref().is_some_and(waits) {
             return Ok(true);
         }
         let Some(file_guid) = request.file_guid else { return Ok(false) };

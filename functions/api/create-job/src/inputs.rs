@@ -10,11 +10,12 @@ use rowmill_settings::InputSettings;
 
 use crate::error::CreateJobError;
 use crate::request::InvalidField;
+use crate::source::ListText;
 
-/// The most objects of a job.
+/// The most objects below the prefix of a job.
 pub const OBJECTS_MAX: u64 = 1_000_000;
 
-/// The longest list of the files of a job, in bytes. It is held in memory while it is made.
+/// The longest list of the objects of a job, in bytes. It is held in memory while it is made.
 const LIST_MAX_BYTES: usize = 128 * 1024 * 1024;
 
 /// The longest ending of keys, in bytes.
@@ -27,16 +28,15 @@ pub struct Inputs {
     prefix: String,
 }
 
-impl From<InputSettings> for Inputs {
-    fn from(settings: InputSettings) -> Self {
+impl Inputs {
+    /// The buckets of these settings. The bucket of the stack is none of them: it holds the files of all callers.
+    pub fn of(settings: InputSettings, own_bucket: &str) -> Self {
         // `arn:aws:s3:::data`
         let names = settings.buckets.split(',').filter_map(|arn| arn.rsplit(':').next());
-        let buckets = names.filter(|name| !name.is_empty());
+        let buckets = names.filter(|name| !name.is_empty() && *name != own_bucket);
         Self { buckets: buckets.map(str::to_owned).collect(), prefix: settings.prefix }
     }
-}
 
-impl Inputs {
     /// The objects that a request names, to be listed.
     ///
     /// # Errors
@@ -87,11 +87,11 @@ impl Inputs {
 ///
 /// # Errors
 /// There are none of them, or too many; or the bucket cannot be read.
-pub async fn list(lists: &dyn ObjectLists, objects: &ObjectSource) -> Result<Vec<ListedFile>, CreateJobError> {
+pub async fn list(lists: &dyn ObjectLists, objects: &ObjectSource) -> Result<ListText, CreateJobError> {
     let ObjectSource { bucket, prefix, suffix } = objects;
     let suffix = suffix.as_deref().unwrap_or_default();
     let refused = |field: &str, message: String| Err(InvalidField::new(format!("source.s3.{field}"), message).into());
-    let (mut files, mut bytes, mut after) = (Vec::new(), 0, None);
+    let (mut list, mut seen, mut after) = (ListText::default(), 0, None);
     loop {
         let page = match lists.list(bucket, prefix, after.as_deref()).await {
             Err(PortError::NotFound) => return refused("bucket", format!("names no bucket: there is no `{bucket}`.")),
@@ -102,17 +102,17 @@ pub async fn list(lists: &dyn ObjectLists, objects: &ObjectSource) -> Result<Vec
             page => page?,
         };
         after = page.objects.last().map(|object| object.key.clone());
+        seen += page.objects.len() as u64;
         // A key that ends like this stands for a folder.
         let is_listed = |key: &str| key.ends_with(suffix) && !key.ends_with('/');
         for object in page.objects.into_iter().filter(|object| is_listed(&object.key)) {
-            bytes += 2 * object.key.len() + LINE_BYTES;
             let (key, name) = (keys::in_bucket(bucket, &object.key), object.key);
-            files.push(ListedFile { name, key, etag: object.etag, size: object.size, content_type: None });
+            list.add(&ListedFile { name, key, etag: object.etag, size: object.size, content_type: None })?;
         }
-        if files.len() as u64 > OBJECTS_MAX || bytes > LIST_MAX_BYTES {
+        if seen > OBJECTS_MAX || list.text.len() > LIST_MAX_BYTES {
             let message = format!(
-                "names more than the maximum of {OBJECTS_MAX} objects, or of {LIST_MAX_BYTES} bytes of their list. Create \
-                 a job for each part of them."
+                "begins the keys of more than the maximum of {OBJECTS_MAX} objects, or of {LIST_MAX_BYTES} bytes of their \
+                 list. Create a job for each part of them."
             );
             return refused("prefix", message);
         }
@@ -120,23 +120,20 @@ pub async fn list(lists: &dyn ObjectLists, objects: &ObjectSource) -> Result<Vec
             break;
         }
     }
-    match files.is_empty() {
+    match list.files == 0 {
         true => {
             refused("prefix", format!("names no object: none lies below `{prefix}` whose key ends with `{suffix}`."))
         }
-        false => Ok(files),
+        false => Ok(list),
     }
 }
-
-/// About the bytes of a line of the list, beside the key and the name.
-const LINE_BYTES: usize = 100;
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn inputs(buckets: &str, prefix: &str) -> Inputs {
-        Inputs::from(InputSettings { buckets: buckets.to_owned(), prefix: prefix.to_owned() })
+        Inputs::of(InputSettings { buckets: buckets.to_owned(), prefix: prefix.to_owned() }, "own")
     }
 
     fn refused(inputs: &Inputs, owner: &str, bucket: &str, prefix: &str) -> Option<String> {
@@ -148,7 +145,8 @@ mod tests {
     fn a_caller_reads_what_its_prefix_allows_in_the_buckets_of_the_stack() {
         let none = inputs("", "");
         assert_eq!(refused(&none, "a", "data", "x/").as_deref(), Some("source.s3.bucket"));
-        let all = inputs("arn:aws:s3:::data,arn:aws-cn:s3:::more", "");
+        let all = inputs("arn:aws:s3:::data,arn:aws-cn:s3:::more,arn:aws:s3:::own", "");
+        assert_eq!(refused(&all, "a", "own", "").as_deref(), Some("source.s3.bucket"));
         assert_eq!(refused(&all, "a", "more", ""), None);
         assert_eq!(refused(&all, "a", "mor", "").as_deref(), Some("source.s3.bucket"));
         assert_eq!(refused(&all, "a", "data", &"x".repeat(1025)).as_deref(), Some("source.s3.prefix"));

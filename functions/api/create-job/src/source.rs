@@ -69,7 +69,7 @@ impl SourceDetector<'_> {
             Some(JobInput::Files(files)) => return self.files(owner, files).await,
             Some(JobInput::Objects(objects)) => {
                 let file = self.inputs.objects(owner, objects)?;
-                return Ok(DetectedSource { source: Source::Awaited(file), ..many(std::iter::empty())? });
+                return Ok(DetectedSource { source: Source::Awaited(file), ..many(ListText::default()) });
             }
         }
         let missing = "is missing. Upload a file and send its `fileGuid`, or send the rows themselves in `items`.";
@@ -84,14 +84,12 @@ impl SourceDetector<'_> {
         for some in files.chunks(UPLOADS_READ) {
             uploads.extend(try_join_all(some.iter().map(|file_guid| self.upload(owner, *file_guid))).await?);
         }
-        let listed = uploads.into_iter().map(|(upload, file)| ListedFile {
-            name: upload.file_name.unwrap_or_else(|| upload.file_guid.to_string()),
-            key: file.key,
-            etag: file.etag,
-            size: file.size,
-            content_type: Some(upload.content_type),
-        });
-        many(listed)
+        let mut list = ListText::default();
+        for (upload, SourceFile { key, etag, size, .. }) in uploads {
+            let name = upload.file_name.unwrap_or_else(|| upload.file_guid.to_string());
+            list.add(&ListedFile { name, key, etag, size, content_type: Some(upload.content_type) })?;
+        }
+        Ok(many(list))
     }
 
     /// A file of the results of the owner's job, which has ended.
@@ -231,18 +229,29 @@ pub fn text(key: String, text: Bytes) -> DetectedSource {
     json_lines(Source::File(file), FirstText { bytes: text, whole: true })
 }
 
-/// The source of a job over many files. Its list is stored before the job is created, and has no key before.
-pub fn many(listed: impl Iterator<Item = ListedFile>) -> Result<DetectedSource, CreateJobError> {
-    let (mut text, mut files, mut bytes) = (Vec::new(), 0, 0_u64);
-    for file in listed {
-        (files, bytes) = (files + 1, bytes.saturating_add(file.size));
-        serde_json::to_writer(&mut text, &file)
-            .map_err(|error| PortError::invalid("writing a list of files", error))?;
-        text.push(b'\n');
+/// The list of the files of a job, as it is stored.
+#[derive(Debug, Default)]
+pub struct ListText {
+    pub text: Vec<u8>,
+    pub files: u64,
+    /// The bytes of all files.
+    bytes: u64,
+}
+
+impl ListText {
+    pub fn add(&mut self, file: &ListedFile) -> Result<(), PortError> {
+        (self.files, self.bytes) = (self.files + 1, self.bytes.saturating_add(file.size));
+        serde_json::to_writer(&mut self.text, file).map_err(|error| PortError::invalid("listing files", error))?;
+        self.text.push(b'\n');
+        Ok(())
     }
+}
+
+/// The source of a job over many files. Its list is stored before the job is created, and has no key before.
+pub fn many(list: ListText) -> DetectedSource {
+    let ListText { text, files, bytes } = list;
     let list = SourceFile { file_guid: None, key: String::new(), etag: String::new(), size: text.len() as u64 };
-    let first = FirstText { bytes: text.into(), whole: true };
-    Ok(json_lines(Source::Files(FileList { list, files, bytes }), first))
+    json_lines(Source::Files(FileList { list, files, bytes }), FirstText { bytes: text.into(), whole: true })
 }
 
 /// What the `source` of a request names, if it has one.

@@ -6,7 +6,7 @@ use rowmill_core::job_types::JobTypes;
 use rowmill_core::model::owner_priorities::OwnerPriorities;
 use rowmill_core::ports::BoxError;
 use rowmill_core::wiring::{Missing, Ports};
-use rowmill_settings::{InputSettings, JobTargets, OwnerPrioritySettings};
+use rowmill_settings::{BUCKET, InputSettings, JobTargets, OwnerPrioritySettings};
 use rowmill_targets::Targets;
 
 use crate::create::Creator;
@@ -29,7 +29,7 @@ pub fn creator(runtime: &Runtime, job_types: JobTypes) -> Result<Creator, BoxErr
     let type_limits = runtime.ports.type_limits.get()?;
     type_limits.check_known(&job_types.names())?;
     let owner_priorities = runtime.settings::<OwnerPrioritySettings>()?.priorities()?;
-    let inputs = runtime.settings::<InputSettings>()?.into();
+    let inputs = Inputs::of(runtime.settings::<InputSettings>()?, &BUCKET.read()?);
     Ok(Creator::new(&runtime.ports, job_types, runtime.settings::<CreateLimits>()?, owner_priorities, inputs)?)
 }
 

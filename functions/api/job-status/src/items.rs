@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use rowmill_api::item::{FilePage, ItemTable, SkippedItem};
 use rowmill_core::items::failed::FailedItems;
-use rowmill_core::items::files::{FilesAt, JobFiles};
+use rowmill_core::items::files::{FilesAt, JobFiles, NextFile};
 use rowmill_core::items::skipped::SkippedItems;
 use rowmill_core::items::stored_job::StoredJob;
 use rowmill_core::model::job::Job;
@@ -77,10 +77,11 @@ impl ItemPages {
         let spec = self.jobs.spec(job.job_guid).await?;
         let Source::Files(list) = &spec.source else { return Ok(FilePage { files, next: None }) };
         let mut walk = JobFiles::of(self.stored(job), list, at).await?;
-        while files.len() < limit && walk.objects_read() < OBJECTS_READ {
-            match walk.next().await? {
-                Some(file) => files.push(file),
-                None => return Ok(FilePage { files, next: None }),
+        while files.len() < limit {
+            match walk.next(|walk| walk.objects_read() < OBJECTS_READ).await? {
+                NextFile::File(file) => files.push(file),
+                NextFile::Paused => break,
+                NextFile::End => return Ok(FilePage { files, next: None }),
             }
         }
         let has_more = walk.at().file.number < list.files;

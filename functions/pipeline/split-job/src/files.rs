@@ -21,6 +21,7 @@ use rowmill_core::model::files::{
 };
 use rowmill_core::model::ids::JobGuid;
 use rowmill_core::model::job::{Stop, StopCode};
+use rowmill_core::model::keys;
 use rowmill_core::model::spec::Spec;
 use rowmill_core::model::tally::CHUNKS_PER_TALLY;
 use rowmill_core::model::warnings::Warning;
@@ -65,20 +66,28 @@ pub struct FilesCut {
     stored: HashSet<LayoutId>,
     /// The first warnings, each with the name of its file.
     warnings: Vec<Warning>,
-    /// Why the job stops once the chunks so far are dispatched.
-    stop: Option<Stop>,
+    /// Why the job stops once the chunks so far are dispatched, and the place of the file that stops it.
+    stop: Option<(Stop, FilePosition)>,
 }
 
 /// A file that is being cut.
 struct OpenFile {
     at: FilePosition,
     file: PartFile,
+    key: String,
     layout: LayoutId,
     size: u64,
     /// Bytes of the file that count for the chunks so far.
     weighed: u64,
     has_chunks: bool,
     cut: TextCut,
+}
+
+impl OpenFile {
+    /// Where its cut goes on. Before its first chunk it is opened again, at its first record.
+    fn place(&self) -> FilePosition {
+        FilePosition { begun: self.has_chunks.then_some(self.file.start), ..self.at }
+    }
 }
 
 enum TextCut {
@@ -141,7 +150,7 @@ impl FilesCut {
             let most = CHUNKS_PER_TALLY - tally.chunks.len();
             let cut = match &mut open.cut {
                 TextCut::Plain(cut) => cut.next(most, time_limit).await,
-                TextCut::Packed(cut) => cut.next(most, time_limit).await,
+                TextCut::Packed(cut) => cut.next((most, STORED_TALLY_BYTES - bytes), time_limit).await,
             };
             match cut {
                 Ok(cut) if cut.chunks.is_empty() => self.warn(&open),
@@ -152,13 +161,12 @@ impl FilesCut {
                 }
                 Err(CutError::Stopped(stop)) => {
                     self.warn(&open);
-                    let rest = open.size.saturating_sub(open.weighed);
                     let problem = FileProblem { code: stop.code.as_str().to_owned(), message: stop.message };
-                    self.give_up(open.file, rest, problem, &mut tally, &mut stored);
+                    self.give_up_open(open, problem, &mut tally, &mut stored);
                 }
-                Err(CutError::Port(PortError::Denied { .. })) => {
-                    let rest = open.size.saturating_sub(open.weighed);
-                    self.give_up(open.file, rest, not_allowed(), &mut tally, &mut stored);
+                Err(CutError::Port(error)) => {
+                    let problem = problem_of(OpenError::Port(error), &open.key).map_err(CutError::Port)?;
+                    self.give_up_open(open, problem, &mut tally, &mut stored);
                 }
                 Err(CutError::OutOfTime) => {
                     self.open = Some(open);
@@ -167,11 +175,10 @@ impl FilesCut {
                     }
                     break;
                 }
-                Err(error) => return Err(error),
             }
         }
         if tally.chunks.is_empty()
-            && let Some(stop) = self.stop.take()
+            && let Some((stop, _)) = self.stop.take()
         {
             return Err(CutError::Stopped(stop));
         }
@@ -187,10 +194,11 @@ impl FilesCut {
 
     /// Where the next run goes on.
     fn place(&self) -> FilePosition {
-        match &self.open {
-            // Before its first chunk it is opened again, at its first record.
-            Some(open) => FilePosition { begun: open.has_chunks.then_some(open.file.start), ..open.at },
-            None => self.next,
+        match (&self.stop, &self.open) {
+            // The next run finds the same reason to stop.
+            (Some((_, at)), _) => *at,
+            (None, Some(open)) => open.place(),
+            (None, None) => self.next,
         }
     }
 
@@ -222,11 +230,12 @@ impl FilesCut {
             }
             Err(error) => Err(OpenError::Port(error)),
         };
-        let opened = match opened.map_or_else(problem_of, |opened| Ok(Ok(opened)))? {
+        let opened = match opened {
             Ok(opened) => opened,
-            Err(problem) => {
+            Err(error) => {
                 let rest = if begun.is_some() { 0 } else { file.size };
-                self.give_up(part, rest, problem, tally, stored);
+                let problem = problem_of(error, &file.key)?;
+                self.give_up((part, rest), FilePosition { begun, ..at }, problem, tally, stored);
                 return Ok(true);
             }
         };
@@ -259,7 +268,7 @@ impl FilesCut {
         };
         let weighed = if begun.is_some() { start.offset.min(file.size) } else { 0 };
         self.open =
-            Some(OpenFile { at, file: part, layout, size: file.size, weighed, has_chunks: begun.is_some(), cut });
+            Some(OpenFile { at, file: part, key: file.key, layout, size: file.size, weighed, has_chunks: begun.is_some(), cut });
         Ok(true)
     }
 
@@ -295,18 +304,23 @@ impl FilesCut {
         }
     }
 
-    /// Gives a file up, of which this many bytes are not read: one item says why.
+    fn give_up_open(&mut self, open: OpenFile, problem: FileProblem, tally: &mut CutTally, stored: &mut StoredCut) {
+        let (rest, place) = (open.size.saturating_sub(open.weighed), open.place());
+        self.give_up((open.file, rest), place, problem, tally, stored);
+    }
+
+    /// Gives a file at this place up, of which this many bytes are not read: one item says why.
     fn give_up(
         &mut self,
-        mut file: PartFile,
-        rest: u64,
+        (mut file, rest): (PartFile, u64),
+        place: FilePosition,
         problem: FileProblem,
         tally: &mut CutTally,
         stored: &mut StoredCut,
     ) {
         if self.unreadable == UnreadableFiles::Stop {
             let message = format!("{}: {}", file.name, problem.message);
-            self.stop = Some(Stop::because(StopCode::UnreadableFile, message, self.clock.now()));
+            self.stop = Some((Stop::because(StopCode::UnreadableFile, message, self.clock.now()), place));
             return;
         }
         file.text = PartText::Unreadable(problem);
@@ -338,21 +352,24 @@ fn push_part(tally: &mut CutTally, part: Part) {
     }
 }
 
-fn not_allowed() -> FileProblem {
-    let message = "Rowmill may not read it. Allow its bucket in `InputBuckets`, and look at the policy of the bucket.";
-    FileProblem { code: "file_not_allowed".to_owned(), message: message.to_owned() }
-}
-
-/// Why the file cannot be read, unless the error is that of a store that may answer later.
-fn problem_of(error: OpenError) -> Result<Result<Opened, FileProblem>, PortError> {
-    let problem = |code: &str, message: String| Ok(Err(FileProblem { code: code.to_owned(), message }));
+/// Why the file with this key cannot be read, unless the error is that of a store that may answer later.
+fn problem_of(error: OpenError, key: &str) -> Result<FileProblem, PortError> {
+    let problem = |code: &str, message: String| Ok(FileProblem { code: code.to_owned(), message });
+    let is_of_others = keys::of_other_bucket(key).is_some();
     match error {
         OpenError::Port(PortError::NotFound) => problem(StopCode::SourceChanged.as_str(), "It is gone.".to_owned()),
         OpenError::Port(PortError::Changed) => {
             problem(StopCode::SourceChanged.as_str(), "It was replaced since the job was created.".to_owned())
         }
-        OpenError::Port(PortError::Denied { .. }) => Ok(Err(not_allowed())),
+        OpenError::Port(PortError::Denied { .. } | PortError::Invalid { .. }) if is_of_others => {
+            let message = "Its bucket does not give it out: it is gone, archived or encrypted with a key of others, or the \
+                           policy of the bucket denies it.";
+            problem(FILE_NOT_ALLOWED, message.to_owned())
+        }
         OpenError::Port(error) => Err(error),
         error => problem(StopCode::UnreadableFile.as_str(), error.to_string()),
     }
 }
+
+/// The code of a file of others that Rowmill may not read.
+const FILE_NOT_ALLOWED: &str = "file_not_allowed";

@@ -17,7 +17,7 @@ use rowmill_core::ports::{Clock, Objects, PortError};
 use rowmill_core::text::{Chunk, ChunkCutter, ChunkLimits, ChunkMode, Dialect, Position, Utf8Watch};
 use rowmill_formats::{DecodeError, Limits, TextBlock, TextStream, port_error};
 
-use crate::cut::{CutError, CutTally, STORED_TALLY_BYTES, StoredCut, never_closed};
+use crate::cut::{CutError, CutTally, StoredCut, never_closed};
 
 pub struct PackedCut {
     clock: Arc<dyn Clock>,
@@ -68,9 +68,9 @@ impl PackedCut {
         }
     }
 
-    /// The next chunks, at most so many. Fewer if they are big or the text ends; none after its end.
-    pub async fn next(&mut self, most: usize, time_limit: Timestamp) -> Result<CutTally, CutError> {
-        let is_full = |cut: &Self| cut.ready.len() >= most || cut.ready_bytes >= STORED_TALLY_BYTES;
+    /// The next chunks, at most so many, of about so many bytes. Fewer if the text ends; none after its end.
+    pub async fn next(&mut self, (most, most_bytes): (usize, usize), time_limit: Timestamp) -> Result<CutTally, CutError> {
+        let is_full = |cut: &Self| cut.ready.len() >= most || cut.ready_bytes >= most_bytes;
         while !is_full(self) && self.ended.is_none() {
             if self.clock.now() >= time_limit {
                 return Err(CutError::OutOfTime);
@@ -88,7 +88,7 @@ impl PackedCut {
         }
         let (mut tally, mut stored, mut bytes) = (CutTally::default(), StoredCut::default(), 0);
         while tally.chunks.len() < most
-            && bytes < STORED_TALLY_BYTES
+            && bytes < most_bytes
             && let Some((chunk, text, weight)) = self.ready.pop_front()
         {
             bytes += text.len();

@@ -3,19 +3,21 @@
 //! The failed items of an ended attempt do not change, and neither do their corrections. So these chunks are the same
 //! in every run, wherever cutting is resumed, like those of a file.
 
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
 
 use jiff::Timestamp;
 use rowmill_core::items::failed::FailedItems;
 use rowmill_core::items::input::{Correction, RedriveItem, read_corrections};
+use rowmill_core::items::layouts;
 use rowmill_core::items::stored_job::StoredJob;
 use rowmill_core::model::chunk_index::IndexedPart;
-use rowmill_core::model::files::Part;
+use rowmill_core::model::files::{LayoutId, Part};
+use rowmill_core::model::ids::JobGuid;
 use rowmill_core::model::job::{Redrive, Stop};
 use rowmill_core::model::run_output::FailedItem;
 use rowmill_core::model::tally::CHUNKS_PER_TALLY;
-use rowmill_core::ports::{Clock, PortError};
+use rowmill_core::ports::{Clock, Objects, PortError};
 use rowmill_core::text::{Chunk, ChunkLimits, ChunkMode, Position};
 
 use crate::cut::{CutError, CutTally};
@@ -23,6 +25,10 @@ use crate::cut::{CutError, CutTally};
 /// The failed items of a job, being cut.
 pub struct RedriveCut {
     clock: Arc<dyn Clock>,
+    objects: Arc<dyn Objects>,
+    job_guid: JobGuid,
+    /// Layouts that this run has stored again, so that they live as long as the items.
+    stored: HashSet<LayoutId>,
     items: FailedItems,
     /// Items that are read and not in a chunk yet, each with the number of the source chunk, in reading order.
     read: VecDeque<(u64, FailedItem)>,
@@ -99,6 +105,9 @@ impl RedriveCut {
             }
         };
         Ok(Self {
+            objects: Arc::clone(from.objects),
+            job_guid: from.job.job_guid,
+            stored: HashSet::new(),
             clock,
             items: FailedItems::before(from, after).await?,
             read: VecDeque::new(),
@@ -136,7 +145,24 @@ impl RedriveCut {
             }
             self.cut_chunk().map_err(CutError::Port)?;
         }
-        Ok(std::mem::take(&mut self.ready))
+        let ready = std::mem::take(&mut self.ready);
+        self.keep_layouts(&ready).await?;
+        Ok(ready)
+    }
+
+    /// Stores the layouts of these chunks again: objects live for a time from when they were stored.
+    async fn keep_layouts(&mut self, tally: &CutTally) -> Result<(), CutError> {
+        for layout in tally.parts.iter().filter_map(|part| part.part.layout.as_ref()) {
+            if self.stored.contains(layout) {
+                continue;
+            }
+            match layouts::keep(&*self.objects, self.job_guid, layout).await {
+                Ok(()) => self.stored.insert(layout.clone()),
+                Err(PortError::NotFound) => return Err(self.expired()),
+                Err(error) => return Err(CutError::Port(error)),
+            };
+        }
+        Ok(())
     }
 
     /// True if the next chunk has reached the limit of items or bytes.

@@ -25,7 +25,7 @@ use rowmill_core::progress::update::{take_lease, update_job};
 use rowmill_core::text::{Position, SCANNER_VERSION};
 use rowmill_formats::SourceReader;
 
-use crate::cut::{CutError, CutTally, FileCut, PlainText};
+use crate::cut::{CutError, CutTally, FileCut, PlainText, STORED_TALLY_BYTES};
 use crate::dataset::DatasetCut;
 use crate::dispatch::{Dispatched, TallyDispatcher, TallyPoint};
 use crate::files::{FileReads, FilesCut};
@@ -187,7 +187,8 @@ impl Splitter {
             Err(CutError::OutOfTime) if matches!(cut, Cut::Dataset(_)) => ControlFlow::Break(Conclusion::HandOver),
             // The next invocation would get no further.
             Err(CutError::OutOfTime) => {
-                ControlFlow::Break(self.stop_at(job, point, StopCode::SplitTimeout, SPLIT_TIMEOUT.to_owned()))
+                let said = if matches!(cut, Cut::Files(_)) { NO_ROWS } else { SPLIT_TIMEOUT };
+                ControlFlow::Break(self.stop_at(job, point, StopCode::SplitTimeout, said.to_owned()))
             }
             Err(CutError::Port(error)) => return Err(error),
         })
@@ -292,6 +293,9 @@ const SCANNER_CHANGED: &str = "another version of Rowmill started to split the f
 const SPLIT_TIMEOUT: &str = "64 chunks could not be split from here within the time limit of split-job; look for a quote that is \
      never closed, or raise SplitTimeoutSeconds";
 
+const NO_ROWS: &str = "too many files without a row follow each other here, or one whose quote is never closed: no row was found \
+     within the time limit of split-job; leave files without rows out, or raise SplitTimeoutSeconds";
+
 fn too_long() -> String {
     format!(
         "the file needs more than {TALLIES_MAX} tallies of {CHUNKS_PER_TALLY} chunks; split it, or raise the chunk limits"
@@ -315,7 +319,7 @@ impl Cut {
     async fn next_tally(&mut self, time_limit: Timestamp) -> Result<CutTally, CutError> {
         match self {
             Self::File(cut) => cut.next(CHUNKS_PER_TALLY, time_limit).await,
-            Self::Packed(cut) => cut.next(CHUNKS_PER_TALLY, time_limit).await,
+            Self::Packed(cut) => cut.next((CHUNKS_PER_TALLY, STORED_TALLY_BYTES), time_limit).await,
             Self::Files(cut) => cut.next_tally(time_limit).await,
             Self::Dataset(cut) => cut.next_tally(time_limit).await,
             Self::Redrive(cut) => cut.next_tally(time_limit).await,

@@ -9,13 +9,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rowmill_core::items::give_up::{fail_rest, fail_unread, skip_rest};
-use rowmill_core::items::input::{InputError, read_input};
+use rowmill_core::items::input::{InputError, InputItem, read_input};
 use rowmill_core::items::layouts;
 use rowmill_core::items::run_output;
 use rowmill_core::model::checkpoint::Checkpoint;
 use rowmill_core::model::dead_letter::{DeadChunk, DeadLetter, DeadLetterKind};
 use rowmill_core::model::ids::{JobGuid, RunId};
 use rowmill_core::model::job::{Job, Stop, StopCode};
+use rowmill_core::model::spec::Spec;
 use rowmill_core::model::messages::{ChunkMessage, CompletionMessage, DeliveryMode, SplitMessage};
 use rowmill_core::ports::{
     CheckpointMoved, Clock, Completion, Entropy, JobStore, Objects, PortError, Queue, WriteLost,
@@ -192,8 +193,7 @@ impl DeadLetters {
         if job.is_stopped() {
             skip_rest(objects, message, done, &mut counts, &mut run_output).await?;
         } else {
-            let spec = layouts::spec_of(objects, self.jobs.spec(message.job_guid).await?, message).await?;
-            match read_input(objects, &spec, &spec.head.columns.clone().into(), message).await {
+            match items_of(objects, self.jobs.spec(message.job_guid).await?, message).await {
                 Ok(items) => fail_rest(&items[done as usize..], &mut counts, &mut run_output),
                 Err(InputError::Port(error @ (PortError::Unavailable { .. } | PortError::Denied { .. }))) => {
                     return Err(error);
@@ -284,4 +284,10 @@ impl DeadLetters {
         let taken = take_lease(&*self.jobs, &*self.clock, job, holder, self.lease).await?.done();
         taken.map_err(|_| PortError::unavailable("taking the lease", "another run holds it"))
     }
+}
+
+/// The items of a chunk.
+async fn items_of(objects: &dyn Objects, spec: Spec, message: &ChunkMessage) -> Result<Vec<InputItem>, InputError> {
+    let spec = layouts::spec_of(objects, spec, message).await?;
+    read_input(objects, &spec, &spec.head.columns.clone().into(), message).await
 }

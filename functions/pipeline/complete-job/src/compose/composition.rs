@@ -138,7 +138,7 @@ mod tests {
             (Position::Outputs { after: 7 }, json!({"outputs": {"after": 7}})),
             (
                 Position::Files { at: FilesAt::START },
-                json!({"files": {"at": {"file": {"line": 0, "number": 0}, "row": 1}}}),
+                json!({"files": {"at": {"file": {"line": 0, "number": 0}, "row": 1, "rows": 0, "counts": {"succeeded": 0, "failed": 0, "skipped": 0}}}}),
             ),
             (Position::Done, json!("done")),
         ] {

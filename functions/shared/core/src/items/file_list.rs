@@ -62,7 +62,7 @@ impl FileLines {
         let file =
             serde_json::from_slice(&line).map_err(|error| PortError::invalid("reading a list of files", error))?;
         let at = self.next;
-        self.next = FilePosition { line: at.line + length as u64, number: at.number + 1, begun: None };
+        self.next = FilePosition { line: at.line + length as u64, number: at.number.saturating_add(1), begun: None };
         Ok(Some(ListLine { at, next: self.next, file }))
     }
 }

@@ -1,8 +1,8 @@
 //! The files of a job over many, in order, each with the counts of its rows.
 //!
-//! The rows of a file follow each other in the job. So its counts are the sums of its chunks in the first attempt; of
-//! tallies that lie within one file, only the rows of the table are read. After a redrive, its failed rows are those of
-//! the job between its first and its last one.
+//! The rows of a file follow each other in the job. So its counts are the sums of its chunks in the first attempt; of a
+//! tally that lies within one file, its row in the table has them. After a redrive, its failed rows are those of the job
+//! between its first and its last one. A walk can stop within a file, and goes on with the sums so far.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -12,7 +12,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::items::failed::FailedItems;
-use crate::items::file_list::FileLines;
+use crate::items::file_list::{FileLines, ListLine};
 use crate::items::stored_job::StoredJob;
 use crate::items::tally_pages::TallyPages;
 use crate::items::{chunk_index, run_output};
@@ -23,18 +23,36 @@ use crate::model::tally::{ChunkAddress, Counts, MarkKind, Tally};
 use crate::ports::{Objects, PortError};
 use crate::text::Chunk;
 
-/// A place between two files of a job, for a reader of their counts.
+/// A place in the files of a job, for a reader of their counts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct FilesAt {
     pub file: FilePosition,
-    /// The row after the last one of the files before.
+    /// The next row.
     pub row: u64,
+    /// The rows of this file before it, and those of them that have an outcome.
+    #[serde(default)]
+    pub rows: u64,
+    #[serde(default)]
+    pub counts: Counts,
 }
 
 impl FilesAt {
     /// Before the first file.
-    pub const START: Self = Self { file: FilePosition { line: 0, number: 0, begun: None }, row: 1 };
+    pub const START: Self = Self::before(FilePosition { line: 0, number: 0, begun: None }, 1);
+
+    const fn before(file: FilePosition, row: u64) -> Self {
+        Self { file, row, rows: 0, counts: Counts { succeeded: 0, failed: 0, skipped: 0 } }
+    }
+}
+
+/// Result of a step of the walk.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum NextFile {
+    File(FileCounts),
+    /// The caller wants no more to be read now. The walk can go on at [`JobFiles::at`].
+    Paused,
+    End,
 }
 
 /// A walk through the files of a job.
@@ -42,26 +60,32 @@ pub struct JobFiles {
     objects: Arc<dyn Objects>,
     job_guid: JobGuid,
     lines: FileLines,
+    /// The present file.
+    line: Option<ListLine>,
     pages: TallyPages,
     /// Tallies whose chunks are not read.
     tallies: VecDeque<Tally>,
-    /// Chunks that are read, and belong to no file that was returned.
+    /// The chunk index of the last of them, if it is read.
+    last: Option<(u32, ChunkIndex)>,
+    /// Chunks that are read and not counted.
     chunks: VecDeque<FileChunks>,
     /// The failed rows, if there was a redrive.
     failed: Option<FailedRows>,
     at: FilesAt,
     /// True if the split goes on: the last file may have more chunks.
     is_splitting: bool,
-    is_stopped: bool,
+    /// True if the split ended before the end of the files.
+    is_cut_short: bool,
     objects_read: usize,
 }
 
 /// Chunks of a file, in the first attempt.
-#[derive(Default)]
 struct FileChunks {
     /// The place of the file.
     number: u64,
     rows: u64,
+    /// The row behind them.
+    end: u64,
     counts: Counts,
     problem: Option<FileProblem>,
 }
@@ -78,13 +102,15 @@ impl JobFiles {
             objects: Arc::clone(from.objects),
             job_guid: job.job_guid,
             lines: FileLines::new(Arc::clone(from.objects), files.list.clone(), at.file),
+            line: None,
             pages: TallyPages::of(from, 1, before).await?,
             tallies: VecDeque::new(),
+            last: None,
             chunks: VecDeque::new(),
             failed,
             at,
             is_splitting: job.attempt == 1 && !job.split.done,
-            is_stopped: job.is_stopped(),
+            is_cut_short: job.unprocessed_from().is_some(),
             objects_read: 0,
         })
     }
@@ -99,44 +125,64 @@ impl JobFiles {
         self.objects_read + self.failed.as_ref().map_or(0, |failed| failed.walk.objects_read())
     }
 
-    /// The next file. `None` at the end.
+    /// The next file. After each tally it asks whether to go on.
     ///
     /// # Errors
     /// `Unavailable`; `NotFound` if the objects of the job have expired.
-    pub async fn next(&mut self) -> Result<Option<FileCounts>, PortError> {
-        let Some(line) = self.lines.next().await? else { return Ok(None) };
-        let number = line.at.number;
-        let mut all = FileChunks::default();
+    pub async fn next(&mut self, go_on: impl Fn(&Self) -> bool) -> Result<NextFile, PortError> {
+        let line = match self.line.take() {
+            Some(line) => line,
+            None => match self.lines.next().await? {
+                Some(line) => line,
+                None => return Ok(NextFile::End),
+            },
+        };
+        let (number, mut problem) = (line.at.number, None);
         let has_later = loop {
+            if self.chunks.is_empty() && !self.tallies.is_empty() && !go_on(self) {
+                self.line = Some(line);
+                return Ok(NextFile::Paused);
+            }
             let Some(chunks) = self.next_chunks().await? else { break false };
             if chunks.number > number {
                 self.chunks.push_front(chunks);
                 break true;
             }
-            all.rows += chunks.rows;
-            all.counts += chunks.counts;
-            all.problem = all.problem.or(chunks.problem);
+            self.at.row = chunks.end;
+            let failed = match &mut self.failed {
+                Some(failed) => failed.before(chunks.end).await?,
+                None => chunks.counts.failed,
+            };
+            // Those of files before were split since their counts were told.
+            if chunks.number == number {
+                self.at.rows += chunks.rows;
+                let counts = Counts { failed, ..chunks.counts };
+                let succeeded = if self.failed.is_some() {
+                    chunks.rows.saturating_sub(failed + counts.skipped)
+                } else {
+                    counts.succeeded
+                };
+                self.at.counts += Counts { succeeded, ..counts };
+                problem = problem.or(chunks.problem);
+            }
         };
-        let FileChunks { rows, mut counts, problem, .. } = all;
+        let FilesAt { rows, counts, row, .. } = self.at;
+        self.at = FilesAt::before(line.next, row);
         let pending = rows.saturating_sub(counts.sum());
-        self.at = FilesAt { file: line.next, row: self.at.row + rows };
-        if let Some(failed) = &mut self.failed {
-            let failed = failed.before(self.at.row).await?;
-            counts = Counts { failed, succeeded: rows.saturating_sub(failed + counts.skipped), ..counts };
-        }
         let is_reached = rows > 0 || has_later;
         let state = if !is_reached && self.is_splitting {
             FileState::Waiting
-        } else if !is_reached && self.is_stopped {
+        } else if !is_reached && self.is_cut_short {
             FileState::Skipped
         } else if pending > 0 || (self.is_splitting && !has_later) {
             FileState::Running
+        } else if self.is_cut_short && !has_later {
+            FileState::CutShort
         } else {
             FileState::Done
         };
-        let Counts { succeeded, failed, skipped } = counts;
-        let name = line.file.name;
-        Ok(Some(FileCounts { name, number, state, rows, pending, succeeded, failed, skipped, problem }))
+        let (Counts { succeeded, failed, skipped }, name) = (counts, line.file.name);
+        Ok(NextFile::File(FileCounts { name, number, state, rows, pending, succeeded, failed, skipped, problem }))
     }
 
     async fn next_chunks(&mut self) -> Result<Option<FileChunks>, PortError> {
@@ -154,22 +200,27 @@ impl JobFiles {
         }
     }
 
-    /// Reads the chunks of a tally. If it lies within one file, those behind it may do so too: of them nothing more is
-    /// read.
+    /// Reads a tally. If it lies within one file, those behind it may do so too: of them nothing more is read.
     async fn read(&mut self, tally: &Tally) -> Result<(), PortError> {
-        let index = self.index(tally).await?;
-        self.read_chunks(tally, &index).await?;
+        let index = match self.last.take_if(|(number, _)| *number == tally.number) {
+            Some((_, index)) => index,
+            None => self.index(tally).await?,
+        };
         let file_at = |index: &ChunkIndex, place| Some(index.part(place)?.file.as_ref()?.number);
-        let (Some(number), [_, .., last]) = (file_at(&index, 0), self.tallies.make_contiguous()) else { return Ok(()) };
+        let within = file_at(&index, 0).filter(|first| file_at(&index, u8::MAX) == Some(*first));
+        let Some(number) = within.filter(|_| tally.start.row >= self.at.row) else {
+            return self.read_chunks(tally, &index).await;
+        };
+        let problem = index.parts.iter().find_map(|part| problem_of(&part.part.file.as_ref()?.text));
+        self.chunks.push_back(FileChunks { problem, ..whole(tally, number) });
+        let [_, .., last] = self.tallies.make_contiguous() else { return Ok(()) };
         let last = last.clone();
-        if file_at(&index, u8::MAX) == Some(number) && file_at(&self.index(&last).await?, 0) == Some(number) {
-            let within = self.tallies.drain(..self.tallies.len() - 1);
-            self.chunks.extend(within.map(|tally| FileChunks {
-                number,
-                rows: tally.items,
-                counts: tally.counts,
-                problem: None,
-            }));
+        if self.last.as_ref().is_none_or(|(known, _)| *known != last.number) {
+            self.last = Some((last.number, self.index(&last).await?));
+        }
+        if self.last.as_ref().and_then(|(_, index)| file_at(index, 0)) == Some(number) {
+            let behind = self.tallies.drain(..self.tallies.len() - 1);
+            self.chunks.extend(behind.map(|tally| whole(&tally, number)));
         }
         Ok(())
     }
@@ -182,16 +233,13 @@ impl JobFiles {
     async fn read_chunks(&mut self, tally: &Tally, index: &ChunkIndex) -> Result<(), PortError> {
         for (place, chunk) in (0_u8..).zip(&index.chunks) {
             let Some(file) = index.part(place).and_then(|part| part.file.as_ref()) else { continue };
-            // Those of the files before.
+            // Those that are counted.
             if chunk.first_row < self.at.row {
                 continue;
             }
-            let counts = self.counts_of(tally, place, chunk).await?;
-            let problem = match &file.text {
-                PartText::Unreadable(problem) => Some(problem.clone()),
-                PartText::Object { .. } | PartText::Stored => None,
-            };
-            self.chunks.push_back(FileChunks { number: file.number, rows: chunk.items.into(), counts, problem });
+            let (rows, counts) = (u64::from(chunk.items), self.counts_of(tally, place, chunk).await?);
+            let (number, end, problem) = (file.number, chunk.first_row + rows, problem_of(&file.text));
+            self.chunks.push_back(FileChunks { number, rows, end, counts, problem });
         }
         Ok(())
     }
@@ -214,6 +262,19 @@ impl JobFiles {
             }
         };
         Ok(Counts { succeeded: items.saturating_sub(failed + skipped), failed, skipped })
+    }
+}
+
+/// The chunks of a tally that lies within this file.
+const fn whole(tally: &Tally, number: u64) -> FileChunks {
+    let (rows, end) = (tally.items, tally.start.row + tally.items);
+    FileChunks { number, rows, end, counts: tally.counts, problem: None }
+}
+
+fn problem_of(text: &PartText) -> Option<FileProblem> {
+    match text {
+        PartText::Unreadable(problem) => Some(problem.clone()),
+        PartText::Object { .. } | PartText::Stored => None,
     }
 }
 
@@ -245,7 +306,8 @@ impl FailedRows {
 
 impl fmt::Display for FilesAt {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}-{}-{}", self.file.line, self.file.number, self.row)
+        let Self { file, row, rows, counts: Counts { succeeded, failed, skipped } } = self;
+        write!(f, "{}-{}-{row}-{rows}-{succeeded}-{failed}-{skipped}", file.line, file.number)
     }
 }
 
@@ -253,11 +315,14 @@ impl FromStr for FilesAt {
     type Err = ();
 
     fn from_str(text: &str) -> Result<Self, ()> {
-        let numbers: Vec<u64> = text.split('-').map(str::parse).collect::<Result<_, _>>().map_err(drop)?;
-        let [line, number, row] = numbers[..] else { return Err(()) };
-        if row == 0 {
-            return Err(());
-        }
-        Ok(Self { file: FilePosition { line, number, begun: None }, row })
+        let read = |number: &str| number.parse::<u64>().ok().filter(|number| *number <= MOST).ok_or(());
+        let numbers: Vec<u64> = text.split('-').map(read).collect::<Result<_, _>>()?;
+        let [line, number, row, rows, succeeded, failed, skipped] = numbers[..] else { return Err(()) };
+        let counts = Counts { succeeded, failed, skipped };
+        let file = FilePosition { line, number, begun: None };
+        if row == 0 { Err(()) } else { Ok(Self { file, row, rows, counts }) }
     }
 }
+
+/// More than any number in a cursor. Sums of a few of them fit.
+const MOST: u64 = u64::MAX / 1024;

@@ -178,7 +178,7 @@ pub async fn read_input(
     } else {
         let bytes = match (text, message.stored) {
             (Some(PartText::Object { key, etag }), _) => {
-                match objects.read_range(key, etag, message.range()).await.map_err(source_error) {
+                match objects.read_range(key, etag, message.range()).await.map_err(|error| read_error(key, error)) {
                     Err(InputError::SourceChanged(how)) if fails_alone(spec) => return Ok(changed(message, how)),
                     bytes => bytes?,
                 }
@@ -210,6 +210,16 @@ pub async fn read_input(
 pub fn read_redrive_items(bytes: &[u8]) -> Result<Vec<RedriveItem>, PortError> {
     let items: Result<Vec<RedriveItem>, _> = serde_json::Deserializer::from_slice(bytes).into_iter().collect();
     items.map_err(|error| PortError::invalid("reading the items of a redrive", error))
+}
+
+/// A bucket of others answers that it denies a missing object, too.
+fn read_error(key: &str, error: PortError) -> InputError {
+    match error {
+        PortError::Denied { .. } | PortError::Invalid { .. } if keys::of_other_bucket(key).is_some() => {
+            InputError::SourceChanged("is gone or may no longer be read")
+        }
+        error => source_error(error),
+    }
 }
 
 fn source_error(error: PortError) -> InputError {
@@ -263,6 +273,8 @@ pub const SOURCE_CHANGED: &str = "source_changed";
 /// A failed item, to be tried again from its own bytes or from its corrected text.
 fn redriven(item: RedriveItem, spec: &Spec, columns: &Arc<[String]>) -> InputItem {
     let RedriveItem { failed, corrected, left_out } = item;
+    // A file that could not be read has no format that a correction could have.
+    let corrected = corrected.filter(|_| failed.file.as_ref().is_none_or(|file| file.layout.is_some()));
     let bytes = match (corrected, &failed.raw, &failed.raw_base64) {
         (Some(corrected), ..) => Some(Bytes::from(corrected)),
         (None, Some(raw), _) => Some(Bytes::from(raw.clone())),

@@ -17,6 +17,14 @@ pub async fn put(objects: &dyn Objects, job: JobGuid, head: &Head) -> Result<Lay
     Ok(layout)
 }
 
+/// Stores this layout again, so that it does not expire.
+pub async fn keep(objects: &dyn Objects, job: JobGuid, layout: &LayoutId) -> Result<(), PortError> {
+    let key = keys::layout(job, layout);
+    let json = objects.read(&key).await?;
+    objects.put(&key, "application/json", json, None).await?;
+    Ok(())
+}
+
 /// The spec by which the items of this chunk are read: with the head of its file, in a job over many files.
 pub async fn spec_of(objects: &dyn Objects, spec: Spec, message: &ChunkMessage) -> Result<Spec, PortError> {
     let Some(layout) = message.layout() else { return Ok(spec) };

@@ -211,6 +211,8 @@ words! {
         Running = "running",
         /// Each of its rows has an outcome.
         Done = "done",
+        /// The job was stopped while it was split, or right behind it: it may have more rows.
+        CutShort = "cut_short",
         /// The job was stopped before the split came to it.
         Skipped = "skipped",
     }
