@@ -525,8 +525,8 @@ fn a_job_over_many_files_shows_each_of_them_and_the_file_of_a_failed_row() {
 
         tab.press("New job").await;
         tab.choose_files(&[&data("unicode.csv"), &data("unicode.csv.zst")]).await;
-        tab.until("document.querySelector('new-job .check').checkVisibility()").await;
-        let _: Value = tab.value("document.querySelector('new-job .check input').click(), null").await;
+        tab.until("document.querySelector('new-job .one-job').checkVisibility()").await;
+        let _: Value = tab.value("document.querySelector('new-job .one-job input').click(), null").await;
         tab.choose("Type", "validate").await;
         tab.press("Start job").await;
         tab.job_is("completed").await;

@@ -97,7 +97,7 @@ class NewJob extends HTMLElement {
   #start = h("button", { type: "submit", class: "primary", text: "Start job" });
   #hold = h("button", { type: "button", text: "Do not start yet", hidden: true, on: { click: () => this.#want(false) } });
   #together = h("input", { type: "checkbox", on: { change: () => this.#showStart() } });
-  #oneJob = h("label", { class: "check", hidden: true }, this.#together, " One job over all files");
+  #oneJob = h("label", { class: "check one-job", hidden: true }, this.#together, " One job over all files");
   /** Whether the person wants the jobs, although not all files are stored. */
   #wanted = false;
   #starting = false;
