@@ -9,8 +9,8 @@ use cancel_job::pause::Pauser;
 use cancel_job::retune::Retuner;
 use complete_job::complete::Completer;
 use complete_job::limits::CompleteLimits;
-use create_job::inputs::Inputs;
 use create_job::create::{CreateLimits, Creator};
+use create_job::inputs::Inputs;
 use dead_letter::limits::DeadLetterLimits;
 use dead_letter::settle::DeadLetters;
 use job_status::handler::JobPages;
@@ -148,7 +148,13 @@ impl UseCases {
     pub fn creator(&self) -> Creator {
         let priorities = OwnerPriorities::default();
         let inputs = InputSettings { buckets: format!("arn:aws:s3:::{INPUT_BUCKET}"), ..InputSettings::default() };
-        built(Creator::new(&self.ports, self.job_types.clone(), self.limits.create, priorities, Inputs::of(inputs, "own")))
+        built(Creator::new(
+            &self.ports,
+            self.job_types.clone(),
+            self.limits.create,
+            priorities,
+            Inputs::of(inputs, "own"),
+        ))
     }
 
     pub fn pages(&self) -> JobPages {

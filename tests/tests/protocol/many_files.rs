@@ -535,7 +535,7 @@ async fn a_redrive_without_the_layouts_of_its_rows_says_that_they_expired() {
     world.redrive(job, None).await.unwrap();
     world.run_with_dead_letters().await;
     let error = world.show(job).await.error.unwrap();
-    assert_eq!(error.code, StopCode::SourceChanged.into(), "{}", error.message);
+    assert_eq!(error.code, StopCode::SourceChanged, "{}", error.message);
 }
 
 /// Between two pages, files before the second one get more rows.

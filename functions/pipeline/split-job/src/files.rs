@@ -267,8 +267,16 @@ impl FilesCut {
             }
         };
         let weighed = if begun.is_some() { start.offset.min(file.size) } else { 0 };
-        self.open =
-            Some(OpenFile { at, file: part, key: file.key, layout, size: file.size, weighed, has_chunks: begun.is_some(), cut });
+        self.open = Some(OpenFile {
+            at,
+            file: part,
+            key: file.key,
+            layout,
+            size: file.size,
+            weighed,
+            has_chunks: begun.is_some(),
+            cut,
+        });
         Ok(true)
     }
 

@@ -69,7 +69,11 @@ impl PackedCut {
     }
 
     /// The next chunks, at most so many, of about so many bytes. Fewer if the text ends; none after its end.
-    pub async fn next(&mut self, (most, most_bytes): (usize, usize), time_limit: Timestamp) -> Result<CutTally, CutError> {
+    pub async fn next(
+        &mut self,
+        (most, most_bytes): (usize, usize),
+        time_limit: Timestamp,
+    ) -> Result<CutTally, CutError> {
         let is_full = |cut: &Self| cut.ready.len() >= most || cut.ready_bytes >= most_bytes;
         while !is_full(self) && self.ended.is_none() {
             if self.clock.now() >= time_limit {

@@ -16,8 +16,8 @@ use rowmill_core::model::checkpoint::Checkpoint;
 use rowmill_core::model::dead_letter::{DeadChunk, DeadLetter, DeadLetterKind};
 use rowmill_core::model::ids::{JobGuid, RunId};
 use rowmill_core::model::job::{Job, Stop, StopCode};
-use rowmill_core::model::spec::Spec;
 use rowmill_core::model::messages::{ChunkMessage, CompletionMessage, DeliveryMode, SplitMessage};
+use rowmill_core::model::spec::Spec;
 use rowmill_core::ports::{
     CheckpointMoved, Clock, Completion, Entropy, JobStore, Objects, PortError, Queue, WriteLost,
 };

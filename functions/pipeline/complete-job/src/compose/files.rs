@@ -24,7 +24,8 @@ impl Step for Files {
         loop {
             match walk.next(|_| clock.now() < time_limit).await {
                 Err(PortError::NotFound) => {
-                    let message = format!("the files from number {} on: their rows have expired", walk.at().file.number);
+                    let message =
+                        format!("the files from number {} on: their rows have expired", walk.at().file.number);
                     composing.composition.leave_out(writer.name(), message);
                     break;
                 }

@@ -21,7 +21,9 @@ where
             PortError::invalid(doing, error)
         }
         // An archived object must be restored first, and one whose key cannot be used is not readable.
-        (code, _) if code == "InvalidObjectState" || code.starts_with("KMS.") => denied(doing, error.message().map(str::to_owned).as_deref(), error),
+        (code, _) if code == "InvalidObjectState" || code.starts_with("KMS.") => {
+            denied(doing, error.message().map(str::to_owned).as_deref(), error)
+        }
         // The answer to HEAD has no error document. Other causes of a 403, such as an expired session, have a code of
         // their own.
         (code, status) if is_denied(Some(code)) || (code.is_empty() && status == 403) => {
