@@ -115,6 +115,7 @@ fn cases(job: &str, whole: &str, file: &str, multipart: &str, etag: &str) -> Vec
         Case::get(format!("/api/jobs/{job}")).header("if-none-match", etag),
         Case::get("/api/jobs/not-a-guid"),
         Case::get(format!("/api/jobs/{job}/items?outcome=failed&limit=1")),
+        Case::get(format!("/api/jobs/{job}/files?limit=1")),
         Case::get(format!("/api/jobs/{job}/results")),
         Case::get(format!("/api/jobs/{job}/dead-letters")),
         Case::get(format!("/api/jobs/{job}/audit")),
