@@ -44,7 +44,7 @@ routes! {
                 "limit", "The most files of a page: 100 if left out, at most 1,000.",
                 r#"{"type": "integer", "minimum": 1, "maximum": 1000}"#,
             ),
-            query("after", "The `next` of the page before.", r#"{"type": "string", "pattern": "^[0-9]+(-[0-9]+){6}$"}"#),
+            query("after", "The `next` of the page before.", r#"{"type": "string", "pattern": "^[0-9]{1,15}(-[0-9]{1,15}){6}$"}"#),
         ],
         answers: &[Answer::of::<FilePage>(200, "A page of files.")],
         problems: &[(400, InvalidQuery), (404, NotFound)],

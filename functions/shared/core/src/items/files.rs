@@ -320,7 +320,7 @@ impl FromStr for FilesAt {
         let [line, number, row, rows, succeeded, failed, skipped] = numbers[..] else { return Err(()) };
         let counts = Counts { succeeded, failed, skipped };
         let file = FilePosition { line, number, begun: None };
-        if row == 0 { Err(()) } else { Ok(Self { file, row, rows, counts }) }
+        Ok(Self { file, row: row.max(1), rows, counts })
     }
 }
 
