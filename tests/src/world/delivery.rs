@@ -165,6 +165,18 @@ impl World {
         }
     }
 
+    /// As [`run_through_crashes`](Self::run_through_crashes), then with sweeps, for messages that a crashed process did not
+    /// send. A sweep may crash too.
+    pub async fn run_through_crashes_and_sweeps(&self, time: Duration) {
+        self.run_through_crashes(time).await;
+        for _ in 0..3 {
+            self.clock.advance(2 * self.limits.sweep.recovery.stale);
+            self.sweeper.sweep().await.ok();
+            self.faults.revive();
+            self.run_through_crashes(time).await;
+        }
+    }
+
     fn restart_after_crash(&self) {
         assert!(self.faults.revive(), "only a crashed process fails");
         self.outlast_runs();

@@ -366,13 +366,7 @@ async fn a_job_that_waits_is_processed_once_whatever_call_fails() {
         fetched(&world, file, files::plain_csv(5)).await;
         wake(&world, file.0).await;
         world.faults.plan(call, death);
-        world.run_through_crashes(world.limits.split.lease()).await;
-        for _ in 0..3 {
-            world.clock.advance(2 * world.limits.sweep.recovery.stale);
-            world.sweeper.sweep().await.ok();
-            world.faults.revive();
-            world.run_through_crashes(world.limits.split.lease()).await;
-        }
+        world.run_through_crashes_and_sweeps(world.limits.split.lease()).await;
         let shown = world.show(job).await;
         assert_eq!((shown.status, shown.items_succeeded), (Status::Completed, 5));
         assert_eq!(shared(&world), [0, 0]);

@@ -421,13 +421,7 @@ async fn objects_are_listed_once_whatever_call_fails() {
         lay_down(&world, &all_kinds());
         let job = over_objects(&world, json!({})).await;
         world.faults.plan(call, death);
-        world.run_through_crashes(world.limits.split.margin).await;
-        for _ in 0..3 {
-            world.clock.advance(2 * world.limits.sweep.recovery.stale);
-            world.sweeper.sweep().await.ok();
-            world.faults.revive();
-            world.run_through_crashes(world.limits.split.margin).await;
-        }
+        world.run_through_crashes_and_sweeps(world.limits.split.margin).await;
         check(&world, job, &by_key(all_kinds())).await;
         !world.faults.is_pending()
     })
@@ -502,13 +496,7 @@ async fn a_bad_file_stops_the_job_that_asks_for_it_whatever_call_fails() {
         let job = create(&world, &files, json!({ "params": { "unreadableFiles": "stop" } })).await.unwrap();
         world.faults.plan(call, death);
         // A split hands over after each tally, also after the one that ends before the stop.
-        world.run_through_crashes(world.limits.split.margin).await;
-        for _ in 0..3 {
-            world.clock.advance(2 * world.limits.sweep.recovery.stale);
-            world.sweeper.sweep().await.ok();
-            world.faults.revive();
-            world.run_through_crashes(world.limits.split.margin).await;
-        }
+        world.run_through_crashes_and_sweeps(world.limits.split.margin).await;
         let shown = world.show(job).await;
         let code = shown.error.as_ref().map(|error| error.code.as_str().to_owned());
         assert_eq!((shown.status, code.as_deref()), (Status::Failed, Some("unreadable_file")), "{shown:?}");

@@ -5,6 +5,8 @@ use rowmill_api::request::{IDEMPOTENCY_KEY_MAX_CHARS, ITEMS_MAX};
 use rowmill_core::model::sha256::sha256_hex;
 use serde_json::{Map, Value, json};
 
+use crate::source::input_of;
+
 /// The largest `params`, in bytes of their JSON.
 pub const PARAMS_MAX_BYTES: usize = 128 * 1024;
 
@@ -134,9 +136,7 @@ pub fn check(request: &CreateJobRequest, maximum_deadline_seconds: u64) -> Resul
     {
         return error(field, "must be left out: `source` names what is read, and the job to wait for.".to_owned());
     }
-    if let Some(source) = &request.source {
-        source.input().map_err(|(field, message)| InvalidField::new(field, message))?;
-    }
+    input_of(request)?;
     if request.items.as_ref().is_some_and(|items| !(1..=ITEMS_MAX).contains(&items.len())) {
         return error("items", format!("must have 1 to {ITEMS_MAX} items. Upload more of them as a file."));
     }

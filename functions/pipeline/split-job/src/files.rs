@@ -281,9 +281,10 @@ impl FilesCut {
     }
 
     async fn layout_of(&mut self, opened: &Opened) -> Result<LayoutId, PortError> {
-        let layout = LayoutId::of(&opened.head).map_err(|error| PortError::invalid("naming a layout", error))?.0;
+        let (layout, head) =
+            LayoutId::of(&opened.head).map_err(|error| PortError::invalid("naming a layout", error))?;
         if !self.stored.contains(&layout) {
-            layouts::put(&*self.objects, self.job_guid, &opened.head).await?;
+            layouts::put(&*self.objects, self.job_guid, &layout, head.into()).await?;
             self.stored.insert(layout.clone());
         }
         Ok(layout)

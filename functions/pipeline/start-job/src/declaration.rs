@@ -1,10 +1,8 @@
 //! The function as data.
 
-use create_job::limits::CreateLimits;
 use rowmill_settings::declaration::{Advice, Errors, Figure, Function, INPUT_BUCKETS, Trigger, Use};
 use rowmill_settings::{
-    ADMISSION_TABLE, BUCKET, InputSettings, JOBS_HIGH_QUEUE, JOBS_QUEUE, JOBS_TABLE, JobTargets, JobTypeSettings,
-    OwnerPrioritySettings, RECORDS_TABLE, STARTS_QUEUE, SettingsGroup, UPLOADS_TABLE,
+    ADMISSION_TABLE, BUCKET, JOBS_HIGH_QUEUE, JOBS_QUEUE, JOBS_TABLE, RECORDS_TABLE, STARTS_QUEUE, UPLOADS_TABLE,
 };
 
 pub static FUNCTION: Function = Function {
@@ -14,13 +12,8 @@ pub static FUNCTION: Function = Function {
     // A list of a million objects takes two minutes, and is held in memory.
     timeout: Figure::Is(180),
     memory_megabytes: Figure::Is(512),
-    settings: &[
-        CreateLimits::GROUP,
-        OwnerPrioritySettings::GROUP,
-        JobTypeSettings::GROUP,
-        JobTargets::GROUP,
-        InputSettings::GROUP,
-    ],
+    // It looks with the code of create-job.
+    settings: create_job::declaration::FUNCTION.settings,
     uses: &[
         Use::of("Jobs", &["dynamodb:GetItem", "dynamodb:UpdateItem"], &[JOBS_TABLE]),
         Use::of("Admission", &["dynamodb:BatchGetItem", "dynamodb:UpdateItem"], &[ADMISSION_TABLE])

@@ -8,21 +8,16 @@ use crate::model::keys;
 use crate::model::messages::ChunkMessage;
 use crate::model::spec::Spec;
 use crate::ports::{Objects, PortError};
-use crate::text::Head;
 
-/// Stores the head of a file, and returns its name.
-pub async fn put(objects: &dyn Objects, job: JobGuid, head: &Head) -> Result<LayoutId, PortError> {
-    let (layout, json) = LayoutId::of(head).map_err(|error| PortError::invalid("writing a layout", error))?;
-    objects.put(&keys::layout(job, &layout), "application/json", Bytes::from(json), None).await?;
-    Ok(layout)
+/// Stores a head under the name of its layout.
+pub async fn put(objects: &dyn Objects, job: JobGuid, layout: &LayoutId, head: Bytes) -> Result<(), PortError> {
+    objects.put(&keys::layout(job, layout), "application/json", head, None).await.map(drop)
 }
 
 /// Stores this layout again, so that it does not expire.
 pub async fn keep(objects: &dyn Objects, job: JobGuid, layout: &LayoutId) -> Result<(), PortError> {
-    let key = keys::layout(job, layout);
-    let json = objects.read(&key).await?;
-    objects.put(&key, "application/json", json, None).await?;
-    Ok(())
+    let head = objects.read(&keys::layout(job, layout)).await?;
+    put(objects, job, layout, head).await
 }
 
 /// The spec by which the items of this chunk are read: with the head of its file, in a job over many files.
@@ -30,5 +25,5 @@ pub async fn spec_of(objects: &dyn Objects, spec: Spec, message: &ChunkMessage) 
     let Some(layout) = message.layout() else { return Ok(spec) };
     let json = objects.read(&keys::layout(message.job_guid, layout)).await?;
     let head = serde_json::from_slice(&json).map_err(|error| PortError::invalid("reading a layout", error))?;
-    Ok(spec.with_head(head))
+    Ok(Spec { head, ..spec })
 }

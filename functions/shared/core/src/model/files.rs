@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
 use crate::model::sha256::sha256_hex;
-use crate::model::spec::{SourceFile, Spec};
+use crate::model::spec::SourceFile;
 use crate::ports::processor::ParamsError;
 use crate::text::{Chunk, Head, Position};
 use crate::words::words;
@@ -192,14 +192,6 @@ pub struct FilePosition {
     /// The border before its text, if some of its chunks are before this place.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub begun: Option<Position>,
-}
-
-impl Spec {
-    /// The spec by which the chunks of a file with this head are read.
-    #[must_use]
-    pub fn with_head(self, head: Head) -> Self {
-        Self { head, ..self }
-    }
 }
 
 words! {
