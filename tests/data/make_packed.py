@@ -1,4 +1,4 @@
-"""Writes unicode.csv once more, as other programs store it: unicode.xlsx, unicode.parquet and unicode.csv.zst.
+"""Writes unicode.csv once more, as other programs store it: unicode.xlsx, unicode.parquet, brotli.parquet and unicode.csv.zst.
 
 Needs `pip install XlsxWriter==3.3.1 pyarrow==26.0.1 zstandard==0.25.0`.
 """
@@ -17,6 +17,8 @@ with xlsxwriter.Workbook(here / "unicode.xlsx", {"strings_to_numbers": False}) a
             sheet.write_string(number, column, cell)
 
 columns = {name: pyarrow.array(cells) for name, cells in zip(header, zip(*rows))}
-pyarrow.parquet.write_table(pyarrow.table(columns), here / "unicode.parquet", compression="zstd", row_group_size=4000)
+for name, codec in [("unicode", "zstd"), ("brotli", "brotli")]:
+    path = here / f"{name}.parquet"
+    pyarrow.parquet.write_table(pyarrow.table(columns), path, compression=codec, row_group_size=4000)
 
 (here / "unicode.csv.zst").write_bytes(zstandard.ZstdCompressor(level=19).compress((here / "unicode.csv").read_bytes()))

@@ -1,5 +1,6 @@
 //! Input files.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::io::{Cursor, Write as _};
 use std::path::PathBuf;
@@ -12,6 +13,14 @@ use zip::write::SimpleFileOptions;
 /// The real file that comes with the project: 11,231 characters of Unicode, one a row.
 pub fn unicode_csv() -> Vec<u8> {
     data("unicode.csv")
+}
+
+/// The same rows as a JSON array, laid out over lines.
+pub fn unicode_json() -> Vec<u8> {
+    let csv = unicode_csv();
+    let rows: Vec<BTreeMap<String, String>> =
+        csv::Reader::from_reader(&*csv).deserialize().map(|row| row.expect("a row")).collect();
+    serde_json::to_vec_pretty(&rows).expect("text")
 }
 
 /// A file of `tests/data`.

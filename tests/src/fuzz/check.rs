@@ -8,12 +8,14 @@ use std::sync::{Arc, Once};
 use std::time::{Duration, Instant};
 
 use encoding_rs::Encoding;
-use rowmill_core::model::packing::{Charset, Compression, Packing};
+use rowmill_core::model::packing::{Charset, Compression, Packing, TextPacking};
 use rowmill_core::text::{
     Chunk, ChunkCutter, ChunkLimits, ChunkMode, Dialect, Format, Head, Position, TextParams, Utf8Watch, read_head,
     read_items,
 };
 use rowmill_formats::{DecodeError, Hints, Limits, decode_file, decode_prefix, decode_stream, detect};
+
+use serde_json::Value;
 
 use super::Decoder;
 use super::memory::peak_of;
@@ -95,6 +97,7 @@ fn decode(decoder: Decoder, input: &[u8]) -> Result<(), String> {
         Decoder::Zstd => compressed(Compression::Zstd, input),
         Decoder::Csv => text(Format::Csv, input),
         Decoder::Jsonl => text(Format::Jsonl, input),
+        Decoder::Json => json_array(input),
         Decoder::Charset => charset(input),
     }
 }
@@ -112,10 +115,11 @@ fn file(packing: &Packing, input: &[u8]) -> Result<(), String> {
 }
 
 fn compressed(compression: Compression, input: &[u8]) -> Result<(), String> {
+    let compressed = TextPacking { compression: Some(compression), ..TextPacking::default() };
     let decoded = |capacity: usize| {
         let (mut bytes, mut hash) = (0_u64, 0_u64);
         let reader = BufReader::with_capacity(capacity, input);
-        let result = decode_stream(Some(compression), None, reader, &limits(), |block| {
+        let result = decode_stream(compressed, reader, &limits(), |block| {
             bytes += block.bytes.len() as u64;
             hash = block.bytes.iter().fold(hash, |hash, byte| hash.wrapping_mul(31).wrapping_add((*byte).into()));
             ControlFlow::Continue(())
@@ -129,8 +133,42 @@ fn compressed(compression: Compression, input: &[u8]) -> Result<(), String> {
         return Err("the text depends on how the bytes arrive".to_owned());
     }
     no_source_error(big.2.err().map(|(_, error)| error))?;
-    let prefix = decode_prefix(Some(compression), None, input, true, 1000);
+    let prefix = decode_prefix(compressed, input, true, 1000);
     no_source_error(prefix.err())
+}
+
+/// The text of these bytes, or the code of the error behind what was read of it.
+fn text_of(packing: TextPacking, bytes: &[u8]) -> Result<(Vec<u8>, Result<(), &'static str>), String> {
+    let decoded = |capacity: usize| {
+        let mut text = Vec::new();
+        let reader = BufReader::with_capacity(capacity, bytes);
+        let result = decode_stream(packing, reader, &limits(), |block| {
+            text.extend_from_slice(block.bytes);
+            ControlFlow::Continue(())
+        });
+        (text, result.map(drop).map_err(|error| error.code()))
+    };
+    let (whole, pieces) = (decoded(8192), decoded(3));
+    if whole == pieces { Ok(whole) } else { Err("the text depends on how the bytes arrive".into()) }
+}
+
+/// The lines of an array are its elements; and whatever is no array is refused, unless only an element is bad.
+fn json_array(input: &[u8]) -> Result<(), String> {
+    let packing = TextPacking { json_array: true, ..TextPacking::default() };
+    let (lines, result) = text_of(packing, input)?;
+    let input = input.strip_prefix(b"\xef\xbb\xbf").unwrap_or(input);
+    let parsed = |bytes: &[u8]| serde_json::from_slice::<Value>(bytes);
+    let found: Result<Vec<_>, _> = lines.split_inclusive(|byte| *byte == b'\n').map(parsed).collect();
+    match (serde_json::from_slice::<Vec<Value>>(input), result, found) {
+        (Ok(elements), Ok(()), Ok(found)) if elements == found => {}
+        (Ok(_), ..) => return Err("the lines are not the elements".into()),
+        // The elements are parsed at a depth of one less.
+        (Err(error), Ok(()), Ok(_)) if !error.to_string().contains("recursion limit") => {
+            return Err("what is no array was read as one".into());
+        }
+        (Err(_), ..) => {}
+    }
+    text(Format::Jsonl, &lines)
 }
 
 fn no_source_error(error: Option<DecodeError>) -> Result<(), String> {
@@ -230,19 +268,8 @@ fn charset(input: &[u8]) -> Result<(), String> {
     let Some((first, bytes)) = input.split_first() else { return Ok(()) };
     let encoding = Encoding::for_label(LABELS[usize::from(*first) % LABELS.len()].as_bytes()).ok_or("a known label")?;
     let charset = Charset::of(encoding);
-    let decoded = |capacity: usize| {
-        let mut text = Vec::new();
-        let reader = BufReader::with_capacity(capacity, bytes);
-        let result = decode_stream(None, charset, reader, &limits(), |block| {
-            text.extend_from_slice(block.bytes);
-            ControlFlow::Continue(())
-        });
-        (text, result.map_err(|error| error.code()))
-    };
-    let (whole, pieces) = (decoded(8192), decoded(3));
-    if whole != pieces {
-        return Err("the text depends on how the bytes arrive".into());
-    }
+    let packing = TextPacking { charset, ..TextPacking::default() };
+    let whole = text_of(packing, bytes)?;
     if encoding == encoding_rs::UTF_16LE || encoding == encoding_rs::UTF_16BE {
         return Ok(());
     }

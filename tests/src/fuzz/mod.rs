@@ -31,12 +31,14 @@ pub enum Decoder {
     Csv,
     /// JSON lines: cutter and reader.
     Jsonl,
+    /// A JSON array.
+    Json,
     Charset,
 }
 
 impl Decoder {
-    pub const ALL: [Self; 7] =
-        [Self::Parquet, Self::Xlsx, Self::Gzip, Self::Zstd, Self::Csv, Self::Jsonl, Self::Charset];
+    pub const ALL: [Self; 8] =
+        [Self::Parquet, Self::Xlsx, Self::Gzip, Self::Zstd, Self::Csv, Self::Jsonl, Self::Json, Self::Charset];
 
     /// Its folder in the corpus.
     pub const fn name(self) -> &'static str {
@@ -47,6 +49,7 @@ impl Decoder {
             Self::Zstd => "zstd",
             Self::Csv => "csv",
             Self::Jsonl => "jsonl",
+            Self::Json => "json",
             Self::Charset => "charset",
         }
     }

@@ -23,7 +23,7 @@ use rowmill_core::model::messages::{
     ChunkMessage, CompletionMessage, DeliveryMode, FetchMessage, SplitMessage, StoredText,
 };
 use rowmill_core::model::outstanding::{OutstandingLimits, OutstandingUpload};
-use rowmill_core::model::packing::{Compression, Packing};
+use rowmill_core::model::packing::{Compression, Packing, TextPacking};
 use rowmill_core::model::permit::PermitSeen;
 use rowmill_core::model::records::{Dataset, RecordVersion, Upsert};
 use rowmill_core::model::request_limits::RequestLimits;
@@ -312,8 +312,8 @@ fn new_job(number: u128) -> NewJob {
     let spec = fixtures::spec();
     let source = match (number % 4, spec.source.clone()) {
         (1, Source::File(file)) => {
-            let (compression, charset) = (Some(Compression::Zstd), None);
-            Source::Packed { file, packing: Packing::Text { compression, charset } }
+            let packing = TextPacking { compression: Some(Compression::Zstd), ..TextPacking::default() };
+            Source::Packed { file, packing: Packing::Text(packing) }
         }
         (2, _) => Source::Dataset { dataset: "d".into() },
         (3, Source::File(list)) => Source::Files(FileList { list, files: 2, bytes: 90 }),

@@ -25,6 +25,8 @@ fn the_same_characters_come_out_of_every_format() {
             ("utf16", utf16, json!({ "format": "csv", "encoding": "utf-16be" })),
             ("xlsx", files::data("unicode.xlsx"), json!({ "sheet": "characters" })),
             ("parquet", files::data("unicode.parquet"), json!({})),
+            ("brotli", files::data("brotli.parquet"), json!({})),
+            ("json", files::unicode_json(), json!({})),
         ];
         let mut jobs = Vec::new();
         for (name, bytes, mut params) in every {
@@ -66,6 +68,7 @@ fn the_first_rows_of_every_format_are_shown_and_hostile_files_are_refused() {
             ("csv", files::data("unicode.csv.zst"), json!({ "format": "csv" })),
             ("xlsx", files::data("unicode.xlsx"), json!({ "sheet": "characters" })),
             ("parquet", files::data("unicode.parquet"), json!({})),
+            ("json", files::unicode_json(), json!({})),
         ] {
             let (status, view) = preview(bytes, params).await;
             assert_eq!((status, &view["format"]), (StatusCode::OK, &json!(format)), "{view}");

@@ -51,6 +51,9 @@ async fn the_first_rows_of_every_format_are_those_of_the_file() {
         ("csv", Some("zstd"), files::data("unicode.csv.zst"), json!({ "format": "csv" })),
         ("xlsx", None, files::data("unicode.xlsx"), json!({ "sheet": "characters" })),
         ("parquet", None, files::data("unicode.parquet"), json!({})),
+        ("parquet", None, files::data("brotli.parquet"), json!({})),
+        ("json", None, files::unicode_json(), json!({})),
+        ("json", Some("gzip"), gzip(&files::unicode_json()), json!({ "format": "json" })),
     ];
     for (format, packing, bytes, params) in every {
         let view = preview_of("application/octet-stream", bytes, params).await;
@@ -72,10 +75,9 @@ async fn the_first_rows_of_every_format_are_those_of_the_file() {
                 }
             }
         }
-        let text = view.format.as_str() == "csv";
-        assert_eq!(view.delimiter.as_deref(), text.then_some(","));
-        assert_eq!(view.encoding.as_deref(), text.then_some("utf-8"));
-        assert_eq!(view.header_row, (format != "parquet").then_some(1));
+        assert_eq!(view.delimiter.as_deref(), (format == "csv").then_some(","));
+        assert_eq!(view.encoding.as_deref(), ["csv", "json"].contains(&format).then_some("utf-8"));
+        assert_eq!(view.header_row, ["csv", "xlsx"].contains(&format).then_some(1));
     }
 }
 

@@ -45,7 +45,7 @@ const FIELDS = {
   headerRow: { label: "Header row", control: text({ inputmode: "numeric", pattern: "[0-9]*", placeholder: "1" }), read: number, hint: "0: there is none" },
   skipRows: { label: "Rows to skip", control: text({ inputmode: "numeric", pattern: "[0-9]*", placeholder: "0" }), read: number },
   sheet: { label: "Sheet", control: text({ placeholder: "the first" }), read: one },
-  readAs: { label: "File format", name: "format", control: select([["", "detected"], ["csv", "CSV"], ["jsonl", "JSON lines"], ["xlsx", "workbook"], ["parquet", "Parquet"]]), read: one },
+  readAs: { label: "File format", name: "format", control: select([["", "detected"], ["csv", "CSV"], ["jsonl", "JSON lines"], ["json", "JSON array"], ["xlsx", "workbook"], ["parquet", "Parquet"]]), read: one },
   params: { label: "Params", control: area('{"name": "value"}'), read: json, hint: "A JSON object that the type's target gets" },
 };
 

@@ -15,6 +15,8 @@ words! {
         Csv = "csv",
         /// A JSON object per line.
         Jsonl = "jsonl",
+        /// A JSON array: each of its elements is an item.
+        Json = "json",
         /// An Excel workbook, of which one sheet is read.
         Xlsx = "xlsx",
         /// A Parquet file.

@@ -21,7 +21,7 @@ use parquet::data_type::{ByteArray, ByteArrayType, DoubleType, Int64Type};
 use parquet::file::properties::WriterProperties;
 use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::parser::parse_message_type;
-use rowmill_core::model::packing::Packing;
+use rowmill_core::model::packing::{Packing, TextPacking};
 use rowmill_formats::{Hints, Limits, decode_file, detect};
 use rust_xlsxwriter::Workbook;
 
@@ -39,7 +39,7 @@ fn packing_of(path: &str) -> Result<Packing, Box<dyn Error>> {
     let mut prefix = vec![0; 64 * 1024];
     let length = File::open(path)?.read(&mut prefix)?;
     let packing = detect(&prefix[..length], &Hints { file_name: Some(path), ..Hints::default() })?;
-    Ok(packing.unwrap_or(Packing::Text { compression: None, charset: None }))
+    Ok(packing.unwrap_or(Packing::Text(TextPacking::default())))
 }
 
 fn text(path: &str) -> Result<(), Box<dyn Error>> {

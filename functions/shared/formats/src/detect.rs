@@ -5,10 +5,13 @@
 
 use encoding_rs::Encoding;
 use memchr::memmem;
-use rowmill_core::model::packing::{Charset, Compression, Packing};
+use rowmill_core::model::packing::{Charset, Compression, Packing, TextPacking};
+use rowmill_core::text::{Format, declared_format};
 
 use crate::error::shortened;
 use crate::format_error::FormatError;
+use crate::json_array::is_json_array;
+use crate::names::{essence, text_content_type, text_file_name};
 use crate::stream::decode_prefix;
 
 /// Number of bytes of a compressed file's content that are examined: enough to find the magic number of a tar archive.
@@ -17,7 +20,7 @@ const INNER_BYTES: usize = 512;
 /// The user's own statements about a file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Hints<'a> {
-    /// The param `format`: `csv`, `jsonl`, `xlsx` or `parquet`.
+    /// The param `format`: `csv`, `jsonl`, `json`, `xlsx` or `parquet`.
     pub format: Option<&'a str>,
     /// The param `compression`: `gzip`, `zstd` or `none`.
     pub compression: Option<&'a str>,
@@ -39,8 +42,8 @@ pub fn detect(prefix: &[u8], hints: &Hints<'_>) -> Result<Option<Packing>, Forma
     let params = CheckedParams::new(hints)?;
     let kind = Kind::of(prefix);
     match kind {
-        Kind::Text => params.expect(kind, None, &["csv", "jsonl"])?,
-        Kind::Compressed(compression) => params.expect(kind, Some(compression), &["csv", "jsonl"])?,
+        Kind::Text => params.expect(kind, None, &["csv", "jsonl", "json"])?,
+        Kind::Compressed(compression) => params.expect(kind, Some(compression), &["csv", "jsonl", "json"])?,
         Kind::Parquet => params.expect(kind, None, &["parquet"])?,
         Kind::Zip => return workbook(prefix, hints, &params).map(Some),
         Kind::OldExcel => return Err(FormatError::OldExcel),
@@ -53,16 +56,50 @@ pub fn detect(prefix: &[u8], hints: &Hints<'_>) -> Result<Option<Packing>, Forma
         Kind::Parquet => Some(Packing::Parquet),
         Kind::Compressed(compression) => {
             // Ignore errors here: decoding the file reports them, with the position and the reason.
-            let inner = decode_prefix(Some(compression), None, prefix, false, INNER_BYTES).unwrap_or_default().0;
+            let compressed = TextPacking { compression: Some(compression), ..TextPacking::default() };
+            let inner = decode_prefix(compressed, prefix, false, INNER_BYTES).unwrap_or_default().0;
             let charset = params.charset_of(nested_text(&inner, kind)?)?;
-            Some(Packing::Text { compression: Some(compression), charset })
+            text(prefix, hints, TextPacking { charset, ..compressed })?
         }
-        _ => params.charset_of(prefix)?.map(|charset| Packing::Text { compression: None, charset: Some(charset) }),
+        _ => text(prefix, hints, TextPacking { charset: params.charset_of(prefix)?, ..TextPacking::default() })?,
     };
     match hints.sheet {
         Some(_) => Err(FormatError::MeaninglessParam { param: "sheet", only: "workbooks", found: kind.name() }),
         None => Ok(packing),
     }
+}
+
+/// The packing of text, which may be a JSON array.
+fn text(prefix: &[u8], hints: &Hints<'_>, packing: TextPacking) -> Result<Option<Packing>, FormatError> {
+    let declared = match hints.format {
+        Some("csv") => return Ok(packing.packing()),
+        Some(format) => format,
+        None => {
+            let content_type = hints.content_type.and_then(|declared| text_content_type(declared, None));
+            let name = hints.file_name.map(|name| text_file_name(name, None));
+            let is_json = content_type.is_some_and(|content_type| essence(content_type) == "application/json")
+                || name.as_deref().is_some_and(|name| name.to_ascii_lowercase().ends_with(".json"));
+            match declared_format(content_type, name.as_deref()) {
+                Some(Format::Csv) => return Ok(packing.packing()),
+                _ if is_json => "json",
+                _ => "",
+            }
+        }
+    };
+    let begin = match packing == TextPacking::default() {
+        true => prefix,
+        false => &decode_prefix(packing, prefix, false, INNER_BYTES).unwrap_or_default().0,
+    };
+    let json_array = is_json_array(begin, declared == "json");
+    match (hints.format, json_array) {
+        (Some("json"), false) => Err(mismatch("format", "json", "not a JSON array")),
+        (Some("jsonl"), true) => Err(mismatch("format", "jsonl", "a JSON array")),
+        _ => Ok(TextPacking { json_array, ..packing }.packing()),
+    }
+}
+
+fn mismatch(param: &'static str, said: &str, found: &'static str) -> FormatError {
+    FormatError::Mismatch { param, said: said.to_owned(), found }
 }
 
 /// Checks the params of a file that is not there yet, as [`detect`] does before it looks at the file.
@@ -84,7 +121,7 @@ struct CheckedParams<'a> {
 impl<'a> CheckedParams<'a> {
     fn new(hints: &Hints<'a>) -> Result<Self, FormatError> {
         let Hints { format, compression, encoding, content_type, .. } = *hints;
-        if let Some(format) = format.filter(|format| !["csv", "jsonl", "xlsx", "parquet"].contains(format)) {
+        if let Some(format) = format.filter(|format| !["csv", "jsonl", "json", "xlsx", "parquet"].contains(format)) {
             return Err(FormatError::UnknownFormat { format: shortened(format) });
         }
         if let Some(compression) = compression.filter(|name| !["gzip", "zstd", "none"].contains(name)) {
@@ -100,8 +137,7 @@ impl<'a> CheckedParams<'a> {
 
     /// Rejects params that contradict the bytes.
     fn expect(&self, kind: Kind, compression: Option<Compression>, formats: &[&str]) -> Result<(), FormatError> {
-        let mismatch =
-            |param, said: &str| Err(FormatError::Mismatch { param, said: said.to_owned(), found: kind.name() });
+        let mismatch = |param, said| Err(mismatch(param, said, kind.name()));
         let found = compression.map_or("none", compression_name);
         match (self.compression, self.format) {
             (Some(said), _) if said != found => mismatch("compression", said),

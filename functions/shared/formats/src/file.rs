@@ -33,8 +33,8 @@ pub fn decode_file(
     limits: &Limits,
     sink: impl FnMut(Block<'_>) -> ControlFlow<()>,
 ) -> Result<Decoded, DecodeError> {
-    if let Packing::Text { compression, charset } = packing {
-        return decode_stream(*compression, *charset, BufReader::new(file), limits, sink);
+    if let Packing::Text(packing) = packing {
+        return decode_stream(*packing, BufReader::new(file), limits, sink);
     }
     let watch = Watch::new(*limits);
     // The parsers of other crates panic on some damaged files. Such a file must not end the process. Unwind safety:

@@ -6,7 +6,7 @@
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum FormatError {
-    #[error("The param `format` is `{format}`, but it must be one of `csv`, `jsonl`, `xlsx` and `parquet`.")]
+    #[error("The param `format` is `{format}`, but it must be one of `csv`, `jsonl`, `json`, `xlsx` and `parquet`.")]
     UnknownFormat {
         /// The user's text, shortened.
         format: String,

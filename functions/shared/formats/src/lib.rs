@@ -1,7 +1,7 @@
 //! Decodes uploaded files to the UTF-8 text that Rowmill cuts into chunks.
 //!
 //! - [`detect`] detects from the first bytes of a file and the user's hints how the file is packed.
-//! - [`decode_stream`] decodes compressed text, and text in other charsets, as a stream.
+//! - [`decode_stream`] decodes compressed text, and text in other charsets, and JSON arrays, as a stream.
 //! - [`decode_file`] decodes a workbook or a Parquet file, which needs random access.
 //! - [`decode_prefix`] decodes the start of a file, so that its head can be read.
 //!
@@ -22,6 +22,7 @@ mod file;
 mod filled;
 mod format_error;
 mod gzip;
+mod json_array;
 mod limits;
 mod names;
 mod object;

@@ -8,7 +8,7 @@ use rowmill_core::text::Format;
 /// The text of a workbook is CSV with commas, regardless of the content of its first row.
 pub fn text_format(packing: &Packing) -> Option<Format> {
     match packing {
-        Packing::Text { .. } => None,
+        Packing::Text(text) => text.json_array.then_some(Format::Jsonl),
         Packing::Xlsx { .. } => Some(Format::Csv),
         Packing::Parquet => Some(Format::Jsonl),
     }
@@ -23,7 +23,7 @@ pub fn text_file_name(file_name: &str, packing: Option<&Packing>) -> String {
         extensions.iter().any(|known| extension.eq_ignore_ascii_case(known)).then_some(stem)
     };
     match packing {
-        None | Some(Packing::Text { .. }) => without(&["gz", "gzip", "zst", "zstd"]).unwrap_or(file_name).to_owned(),
+        None | Some(Packing::Text(_)) => without(&["gz", "gzip", "zst", "zstd"]).unwrap_or(file_name).to_owned(),
         Some(Packing::Xlsx { .. }) => format!("{}.csv", without(&["xlsx", "xlsm", "zip"]).unwrap_or(file_name)),
         Some(Packing::Parquet) => format!("{}.jsonl", without(&["parquet", "parq", "pq"]).unwrap_or(file_name)),
     }
@@ -35,10 +35,9 @@ pub fn text_content_type<'a>(content_type: &'a str, packing: Option<&Packing>) -
     match packing {
         Some(Packing::Xlsx { .. }) => Some("text/csv"),
         Some(Packing::Parquet) => Some("application/x-ndjson"),
-        None | Some(Packing::Text { .. }) => {
-            let essence = content_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+        None | Some(Packing::Text(_)) => {
             let says_nothing = matches!(
-                essence.as_str(),
+                essence(content_type).as_str(),
                 "application/gzip" | "application/x-gzip" | "application/zstd" | "application/octet-stream"
             );
             (!says_nothing).then_some(content_type)
@@ -46,15 +45,20 @@ pub fn text_content_type<'a>(content_type: &'a str, packing: Option<&Packing>) -
     }
 }
 
+/// A media type without its params.
+pub(crate) fn essence(content_type: &str) -> String {
+    content_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase()
+}
+
 #[cfg(test)]
 mod tests {
-    use rowmill_core::model::packing::Compression;
+    use rowmill_core::model::packing::{Compression, TextPacking};
 
     use super::*;
 
     #[test]
     fn the_name_and_type_of_the_text_are_derived_from_those_of_the_file() {
-        let gzip = Packing::Text { compression: Some(Compression::Gzip), charset: None };
+        let gzip = Packing::Text(TextPacking { compression: Some(Compression::Gzip), ..TextPacking::default() });
         let xlsx = Packing::Xlsx { sheet: None, title_rows: 0 };
         assert_eq!(text_file_name("orders.csv.gz", Some(&gzip)), "orders.csv");
         assert_eq!(text_file_name("orders.jsonl.ZST", None), "orders.jsonl");

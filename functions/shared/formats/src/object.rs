@@ -3,7 +3,7 @@
 //! A decoder runs in a thread of its own. It reads the object in ranges and sends its blocks through a small bounded
 //! channel, so the faster side waits for the slower one.
 
-use std::io::{self, BufReader, Read, Seek, SeekFrom};
+use std::io::{self, Read, Seek, SeekFrom};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use tokio::runtime::Handle;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
-use crate::{DecodeError, Decoded, Limits, ReadAhead, SourceReader, decode_file, decode_stream};
+use crate::{DecodeError, Decoded, Limits, ReadAhead, SourceReader, decode_file};
 
 /// Size of one read of a file.
 pub const RANGE_BYTES: u64 = 2 * 1024 * 1024;
@@ -58,12 +58,7 @@ impl TextStream {
                     Err(_) => ControlFlow::Break(()),
                 }
             };
-            let decoded = match &packing {
-                Packing::Text { compression, charset } => {
-                    decode_stream(*compression, *charset, BufReader::new(object), &limits, sink)
-                }
-                Packing::Xlsx { .. } | Packing::Parquet => decode_file(&packing, object, &limits, sink),
-            };
+            let decoded = decode_file(&packing, object, &limits, sink);
             // The receiver may be gone.
             sender.blocking_send(decoded.map(Piece::End)).ok();
         });

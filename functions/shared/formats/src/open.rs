@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use rowmill_core::model::packing::Packing;
+use rowmill_core::model::packing::{Packing, TextPacking};
 use rowmill_core::model::spec::SourceFile;
 use rowmill_core::model::warnings::{self, Warning};
 use rowmill_core::ports::processor::ParamsError;
@@ -91,10 +91,10 @@ pub async fn open_read(
     let content_type = text_content_type(content_type, packing.as_ref());
     let first = match &packing {
         None => FirstText { bytes: prefix, whole },
-        Some(packing @ Packing::Text { compression, charset }) => {
-            let (text, whole) = decode_prefix(*compression, *charset, &prefix, whole, prefix_max(length))?;
+        Some(packing @ Packing::Text(text_packing)) => {
+            let (text, whole) = decode_prefix(*text_packing, &prefix, whole, prefix_max(length))?;
             // A block of zstd may be longer than the prefix. Then nothing of it can be decoded.
-            match compression.is_some() && !whole && text.len() < prefix_max(length) {
+            match text_packing.compression.is_some() && !whole && text.len() < prefix_max(length) {
                 true => first_text(objects, file, packing, prefix_max(length)).await?,
                 false => FirstText { bytes: text.into(), whole },
             }
@@ -103,7 +103,7 @@ pub async fn open_read(
     };
     let head = read_head(&first.bytes, first.whole, &params, content_type, file_name.as_deref())?;
     let warnings = match packing {
-        None | Some(Packing::Text { charset: None, .. }) => utf8_warning(&first.bytes, first.whole),
+        None | Some(Packing::Text(TextPacking { charset: None, .. })) => utf8_warning(&first.bytes, first.whole),
         Some(_) => Vec::new(),
     };
     Ok(Opened { packing, head, warnings, first, params })
@@ -174,7 +174,7 @@ pub fn checked_params(params: &Map<String, Value>) -> Result<TextParams, OpenErr
     let hints = hints(params)?;
     check_hints(&hints)?;
     let mut of_text = params.clone();
-    if matches!(hints.format, Some("xlsx" | "parquet")) {
+    if matches!(hints.format, Some("json" | "xlsx" | "parquet")) {
         // Their text has a format of its own.
         of_text.retain(|name, _| name != "format" && name != "delimiter");
     }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use rowmill_core::model::packing::Packing;
+use rowmill_core::model::packing::{Packing, TextPacking};
 use rowmill_core::model::spec::SourceFile;
 use rowmill_core::ports::{ObjectHead, Objects, PortError, PortResult, patience};
 use tokio::sync::oneshot;
@@ -247,7 +247,7 @@ async fn reads_in_tasks_and_threads_have_the_patience_of_their_reader() {
     patience::of(until, begin(reader.next())).await;
     assert_eq!(*bucket.patience.lock().unwrap(), [until, until]);
 
-    let (bucket, packing) = (Bucket::with(b"abcd"), Packing::Text { compression: None, charset: None });
+    let (bucket, packing) = (Bucket::with(b"abcd"), Packing::Text(TextPacking::default()));
     let open = async || TextStream::open(bucket.clone(), &bucket.file(), &packing, Limits::of_beginning(), 1);
     let mut text = patience::of(until, open()).await;
     while bucket.waiting().is_empty() {

@@ -3,13 +3,14 @@
 use std::io::{self, BufRead, Read};
 use std::ops::ControlFlow;
 
-use rowmill_core::model::packing::{Charset, Compression};
+use rowmill_core::model::packing::{Compression, TextPacking};
 
 use crate::blocks::{Block, Blocks, Stopped};
 use crate::charset::Transcoder;
 use crate::error::{DecodeError, Place};
 use crate::filled::Filled;
 use crate::gzip::Members;
+use crate::json_array::ElementLines;
 use crate::limits::Limits;
 use crate::source::Source;
 use crate::watch::Watch;
@@ -27,7 +28,7 @@ pub struct Decoded {
 /// Decodes text to its end, or until `sink` returns a break, which is not an error. `sink` gets [`Block`]s.
 ///
 /// All members of a gzip file and all frames of a zstd file are read. A truncated file is an error. So is data after
-/// the last frame of a zstd file. Bytes after the last member of a gzip file that do not begin another one are ignored,
+/// the last frame of a zstd file, or after a JSON array. Bytes after the last member of a gzip file that do not begin another one are ignored,
 /// as gzip does; [`Decoded`] says where they begin. The byte-order mark of UTF-16 is dropped. An unpaired surrogate
 /// becomes bytes that are not UTF-8, so that its item fails.
 ///
@@ -36,16 +37,16 @@ pub struct Decoded {
 /// # Errors
 /// See [`DecodeError`]. The blocks passed to `sink` before the error are the text up to that point.
 pub fn decode_stream(
-    compression: Option<Compression>,
-    charset: Option<Charset>,
+    packing: TextPacking,
     source: impl BufRead,
     limits: &Limits,
     sink: impl FnMut(Block<'_>) -> ControlFlow<()>,
 ) -> Result<Decoded, DecodeError> {
     let watch = Watch::new(*limits);
     let mut blocks = Blocks::new(&watch, None, sink);
+    let compression = packing.compression;
     let decoded = with_decoder(compression, Source::new(Filled::new(source), &watch), limits, |decoder| {
-        pump(decoder, charset, |text| {
+        pump(decoder, packing, |text| {
             blocks.set_consumed(watch.read());
             blocks.write(text)
         })
@@ -67,8 +68,7 @@ pub fn decode_stream(
 /// `whole` says that `prefix` is the whole file; otherwise the prefix can end anywhere. At most `max_bytes` of text are
 /// decoded.
 pub fn decode_prefix(
-    compression: Option<Compression>,
-    charset: Option<Charset>,
+    packing: TextPacking,
     prefix: &[u8],
     whole: bool,
     max_bytes: usize,
@@ -76,8 +76,9 @@ pub fn decode_prefix(
     let limits = Limits { ratio_from_bytes: u64::MAX, ..Limits::default() };
     let watch = Watch::new(limits);
     let mut text = Vec::new();
+    let compression = packing.compression;
     let decoded = with_decoder(compression, Source::new(Filled::new(prefix), &watch), &limits, |decoder| {
-        pump(decoder, charset, |piece| {
+        pump(decoder, packing, |piece| {
             text.extend_from_slice(&piece[..piece.len().min(max_bytes + 1 - text.len())]);
             if text.len() > max_bytes { Err(Stopped::Enough) } else { Ok(()) }
         })
@@ -85,7 +86,7 @@ pub fn decode_prefix(
     let all = match decoded {
         Ok((Ok(()), _)) => whole,
         Ok((Err(Stopped::Enough), _)) => false,
-        // The prefix ends inside a character.
+        // The prefix ends inside a character or an array.
         Ok((Err(Stopped::Failed(_)), _)) if !whole => false,
         Ok((Err(Stopped::Failed(error)), _)) => return Err(error),
         Err(error) if error.kind() == io::ErrorKind::UnexpectedEof && !whole => false,
@@ -122,13 +123,18 @@ fn with_decoder<S: BufRead, T>(
     }
 }
 
-/// Passes the output of the decoder, converted to UTF-8, to `write`. The outer error comes from the decoder.
+/// Passes the output of the decoder, as lines of UTF-8, to `write`. The outer error comes from the decoder.
 fn pump(
     decoder: &mut dyn Read,
-    charset: Option<Charset>,
+    packing: TextPacking,
     mut write: impl FnMut(&[u8]) -> Result<(), Stopped>,
 ) -> io::Result<Result<(), Stopped>> {
-    let mut transcoder = Transcoder::new(charset);
+    let mut transcoder = Transcoder::new(packing.charset);
+    let mut elements = packing.json_array.then(ElementLines::new);
+    let mut write = |text: &[u8]| match &mut elements {
+        None => write(text),
+        Some(elements) => write(elements.push(text)?),
+    };
     let mut step = vec![0; STEP_BYTES];
     loop {
         let count = match decoder.read(&mut step) {
@@ -141,7 +147,8 @@ fn pump(
             return Ok(Err(stopped));
         }
     }
-    Ok(transcoder.finish().map_err(Stopped::Failed).and_then(write))
+    let finished = transcoder.finish().map_err(Stopped::Failed).and_then(&mut write);
+    Ok(finished.and_then(|()| elements.map_or(Ok(()), |elements| Ok(elements.finish()?))))
 }
 
 /// Interprets an error of a decoder.

@@ -2,14 +2,14 @@
 
 mod support;
 
-use rowmill_core::model::packing::{Charset, Compression, Packing};
+use rowmill_core::model::packing::{Charset, Compression, Packing, TextPacking};
 use rowmill_formats::{FormatError, Hints, detect};
-use support::{gzip, utf16, zstd};
+use support::{gzip, packed, utf16, zstd};
 
 const CSV: &[u8] = b"a,b\n1,2\n";
 
 fn text(compression: Option<Compression>, charset: Option<Charset>) -> Option<Packing> {
-    Some(Packing::Text { compression, charset })
+    Some(Packing::Text(packed(compression, charset)))
 }
 
 fn code(bytes: &[u8], hints: &Hints<'_>) -> &'static str {
@@ -66,7 +66,7 @@ fn a_byte_order_mark_beats_the_param_encoding_which_beats_the_content_type() {
     }
     for (label, name) in [("sjis", "Shift_JIS"), ("GB2312", "GBK"), ("gb18030", "gb18030"), ("cp1250", "windows-1250")]
     {
-        let Ok(Some(Packing::Text { compression: None, charset: Some(charset) })) =
+        let Ok(Some(Packing::Text(TextPacking { charset: Some(charset), .. }))) =
             detect(CSV, &Hints { encoding: Some(label), ..none })
         else {
             panic!("{label} is a charset")
@@ -143,4 +143,32 @@ fn the_error_for_an_unsupported_file_says_what_to_do() {
     assert_eq!(code(&gzip(&tar), &none), "archive");
     assert_eq!(code(b"7z\xbc\xaf\x27\x1c", &none), "archive");
     assert!(detect(&gzip(&tar), &none).unwrap_err().to_string().contains("Upload the file inside"));
+}
+
+#[test]
+fn a_json_array_is_found_by_its_content_unless_the_file_is_declared_as_something_else() {
+    let none = Hints::default();
+    let array = |packing| Ok(Some(Packing::Text(TextPacking { json_array: true, ..packing })));
+    let lines: &[u8] = b"{\"a\":1}\n{\"a\":2}\n";
+    let objects: &[u8] = b"\n[\n {\"a\":1},\n {\"a\":2}]\n";
+    assert_eq!(detect(objects, &none), array(packed(None, None)));
+    assert_eq!(detect(&gzip(objects), &none), array(packed(Some(Compression::Gzip), None)));
+    let text = String::from_utf8(objects.to_vec()).unwrap();
+    let wide = utf16(&format!("\u{feff}{text}"), Charset::UTF_16LE);
+    assert_eq!(detect(&zstd(&wide), &none), array(packed(Some(Compression::Zstd), Some(Charset::UTF_16LE))));
+    // JSON of other things than objects must be declared.
+    let named = |file_name| Hints { file_name: Some(file_name), ..none };
+    let typed = |content_type| Hints { content_type: Some(content_type), ..none };
+    let said = |format| Hints { format: Some(format), ..none };
+    assert_eq!(detect(b"[1,2]", &none), Ok(None));
+    for declared in [named("a.JSON"), named("a.json.gz"), typed("application/json; charset=utf-8"), said("json")] {
+        assert_eq!(detect(b"[1,2]", &declared), array(packed(None, None)), "{declared:?}");
+    }
+    assert_eq!(detect(lines, &named("a.json")), Ok(None), "lines in a file with this name");
+    assert_eq!(detect(objects, &named("a.jsonl")), array(packed(None, None)), "the bytes have the last word");
+    for csv in [said("csv"), named("a.csv"), typed("text/csv")] {
+        assert_eq!(detect(objects, &csv), Ok(None), "{csv:?}");
+    }
+    assert_eq!(code(lines, &said("json")), "format_mismatch");
+    assert_eq!(code(objects, &said("jsonl")), "format_mismatch");
 }

@@ -164,11 +164,11 @@ fn a_page_beyond_the_end_of_the_file_is_corrupt() {
 
 #[test]
 fn the_error_names_an_unsupported_codec() {
-    let error = refused(Forged { codec: 4, ..Forged::new(Vec::new()) }.bytes(), MIB);
+    let error = refused(Forged { codec: 3, ..Forged::new(Vec::new()) }.bytes(), MIB);
     assert_eq!(
         error.to_string(),
-        "The Parquet file is compressed with Brotli, which is not supported. Write it with Snappy, gzip, Zstandard or LZ4, or \
-         without compression."
+        "The Parquet file is compressed with LZO, which is not supported. Write it with Snappy, gzip, Zstandard, LZ4 or \
+         Brotli, or without compression."
     );
 }
 

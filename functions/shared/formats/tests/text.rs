@@ -6,15 +6,15 @@ use std::io::{self, BufReader, Read};
 use std::ops::ControlFlow;
 
 use proptest::prelude::*;
-use rowmill_core::model::packing::{Charset, Compression};
+use rowmill_core::model::packing::{Charset, Compression, TextPacking};
 use rowmill_formats::{BLOCK_MAX_BYTES, DecodeError, Limits, decode_prefix, decode_stream};
-use support::{gzip, stream_text, tight, utf16, zstd};
+use support::{gzip, packed, stream_text, tight, utf16, zstd};
 
 const GZIP: Option<Compression> = Some(Compression::Gzip);
 const ZSTD: Option<Compression> = Some(Compression::Zstd);
 
 fn decoded(compression: Option<Compression>, bytes: &[u8]) -> Result<Vec<u8>, DecodeError> {
-    stream_text(compression, None, bytes, &Limits::default())
+    stream_text(packed(compression, None), bytes, &Limits::default())
 }
 
 /// Text that does not compress well, so that it has many compressed blocks.
@@ -69,11 +69,13 @@ fn bytes_after_the_last_gzip_member_are_ignored_and_noted_as_by_gzip() {
         assert_eq!(decoded(GZIP, &bytes).unwrap(), b"a\nb\n");
         for capacity in [1, 2, 7, 8192] {
             let reader = BufReader::with_capacity(capacity, bytes.as_slice());
-            let end = decode_stream(GZIP, None, reader, &Limits::default(), |_| ControlFlow::Continue(())).unwrap();
+            let end =
+                decode_stream(packed(GZIP, None), reader, &Limits::default(), |_| ControlFlow::Continue(())).unwrap();
             assert_eq!(end.ignored_from, Some(whole.len() as u64), "{rest:?}");
         }
     }
-    let clean = decode_stream(GZIP, None, whole.as_slice(), &Limits::default(), |_| ControlFlow::Continue(())).unwrap();
+    let clean =
+        decode_stream(packed(GZIP, None), whole.as_slice(), &Limits::default(), |_| ControlFlow::Continue(())).unwrap();
     assert_eq!(clean.ignored_from, None);
 }
 
@@ -113,7 +115,7 @@ fn charsets_are_decoded_in_compressed_files_too() {
     ] {
         let expected = if charset == Charset::WINDOWS_1252 { text.replace('😀', "€") } else { text.to_owned() };
         for (compression, bytes) in [(None, bytes.clone()), (GZIP, gzip(&bytes)), (ZSTD, zstd(&bytes))] {
-            let decoded = stream_text(compression, Some(charset), &bytes, &Limits::default()).unwrap();
+            let decoded = stream_text(packed(compression, Some(charset)), &bytes, &Limits::default()).unwrap();
             assert_eq!(String::from_utf8(decoded).unwrap(), expected);
         }
     }
@@ -122,11 +124,11 @@ fn charsets_are_decoded_in_compressed_files_too() {
 #[test]
 fn a_gzip_bomb_is_stopped_by_its_ratio() {
     let bomb = gzip(&vec![b'0'; 64 * 1024 * 1024]);
-    let error = stream_text(GZIP, None, &bomb, &tight()).map(|text| text.len()).unwrap_err();
+    let error = stream_text(packed(GZIP, None), &bomb, &tight()).map(|text| text.len()).unwrap_err();
     assert!(matches!(error, DecodeError::ExpandsTooSteeply { limit: 250 }), "{error}");
     assert_eq!(error.code(), "expands_too_far");
     assert!(
-        stream_text(GZIP, None, &bomb, &Limits::default()).is_ok(),
+        stream_text(packed(GZIP, None), &bomb, &Limits::default()).is_ok(),
         "small files may be as repetitive as they like"
     );
 }
@@ -148,10 +150,10 @@ fn a_zstd_bomb_is_stopped_by_its_ratio() {
 fn a_text_over_the_size_limit_is_rejected() {
     let text = lines(100_000);
     let limits = Limits { expanded_max_bytes: text.len() as u64 - 1, ..Limits::default() };
-    let error = stream_text(GZIP, None, &gzip(&text), &limits).map(|text| text.len()).unwrap_err();
+    let error = stream_text(packed(GZIP, None), &gzip(&text), &limits).map(|text| text.len()).unwrap_err();
     assert_eq!(error.code(), "expands_too_far");
     let limits = Limits { expanded_max_bytes: text.len() as u64, ..Limits::default() };
-    assert!(stream_text(GZIP, None, &gzip(&text), &limits).is_ok());
+    assert!(stream_text(packed(GZIP, None), &gzip(&text), &limits).is_ok());
 }
 
 #[test]
@@ -169,7 +171,7 @@ fn the_error_for_a_window_that_is_too_large_says_what_to_do() {
 fn a_sink_that_breaks_ends_decoding_without_an_error() {
     let bytes = gzip(&lines(1_000_000));
     let mut blocks = 0;
-    let decoded = decode_stream(GZIP, None, bytes.as_slice(), &Limits::default(), |_| {
+    let decoded = decode_stream(packed(GZIP, None), bytes.as_slice(), &Limits::default(), |_| {
         blocks += 1;
         if blocks == 2 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     });
@@ -187,7 +189,7 @@ fn an_unreadable_source_is_distinguished_from_a_corrupt_file() {
     }
     for (compression, whole) in [(None, lines(1000)), (GZIP, gzip(&lines(1000))), (ZSTD, zstd(&lines(1000)))] {
         let source = BufReader::with_capacity(64, whole[..500].chain(Broken));
-        let error = decode_stream(compression, None, source, &Limits::default(), |_| ControlFlow::Continue(()));
+        let error = decode_stream(packed(compression, None), source, &Limits::default(), |_| ControlFlow::Continue(()));
         let error = error.expect_err("the source is broken");
         assert!(error.is_source(), "{error}");
         assert_eq!(std::error::Error::source(&error).unwrap().to_string(), "connection reset");
@@ -198,20 +200,20 @@ fn an_unreadable_source_is_distinguished_from_a_corrupt_file() {
 fn the_start_of_a_text_is_decoded_from_the_start_of_its_file() {
     let text = lines(100_000);
     for (compression, file) in [(None, text.clone()), (GZIP, gzip(&text)), (ZSTD, zstd(&text))] {
-        let (head, whole) = decode_prefix(compression, None, &file[..400_000], false, 1000).unwrap();
+        let (head, whole) = decode_prefix(packed(compression, None), &file[..400_000], false, 1000).unwrap();
         assert_eq!((head.as_slice(), whole), (&text[..1000], false));
-        let (head, whole) = decode_prefix(compression, None, &file[..400_000], false, usize::MAX - 1).unwrap();
+        let (head, whole) = decode_prefix(packed(compression, None), &file[..400_000], false, usize::MAX - 1).unwrap();
         assert!(text.starts_with(&head) && head.len() >= 100_000 && !whole, "{}", head.len());
-        let (all, whole) = decode_prefix(compression, None, &file, true, text.len()).unwrap();
+        let (all, whole) = decode_prefix(packed(compression, None), &file, true, text.len()).unwrap();
         assert!(all == text && whole);
-        let (_, whole) = decode_prefix(compression, None, &file, true, text.len() - 1).unwrap();
+        let (_, whole) = decode_prefix(packed(compression, None), &file, true, text.len() - 1).unwrap();
         assert!(!whole, "a byte is missing");
     }
     let cut = &gzip(&text)[..1000];
-    assert_eq!(decode_prefix(GZIP, None, cut, true, 1 << 20).unwrap_err().code(), "corrupt_file");
-    assert_eq!(decode_prefix(GZIP, None, b"\x1f\x8b", false, 10).unwrap(), (vec![], false));
+    assert_eq!(decode_prefix(packed(GZIP, None), cut, true, 1 << 20).unwrap_err().code(), "corrupt_file");
+    assert_eq!(decode_prefix(packed(GZIP, None), b"\x1f\x8b", false, 10).unwrap(), (vec![], false));
     let odd = utf16("héader", Charset::UTF_16BE);
-    let (head, whole) = decode_prefix(None, Some(Charset::UTF_16BE), &odd[..5], false, 100).unwrap();
+    let (head, whole) = decode_prefix(packed(None, Some(Charset::UTF_16BE)), &odd[..5], false, 100).unwrap();
     assert_eq!((head.as_slice(), whole), ("hé".as_bytes(), false));
 }
 
@@ -239,12 +241,12 @@ proptest! {
         let text = text.trim_start_matches('\u{feff}');
         let with_mark = if marked { format!("\u{feff}{text}") } else { text.to_owned() };
         for charset in [Charset::UTF_16LE, Charset::UTF_16BE] {
-            let decoded = stream_text(None, Some(charset), &utf16(&with_mark, charset), &Limits::default()).unwrap();
+            let decoded = stream_text(packed(None, Some(charset)), &utf16(&with_mark, charset), &Limits::default()).unwrap();
             prop_assert_eq!(decoded, text.as_bytes());
         }
         let (bytes, _, had_errors) = encoding_rs::WINDOWS_1252.encode(text);
         if !had_errors {
-            let decoded = stream_text(None, Some(Charset::WINDOWS_1252), &bytes, &Limits::default()).unwrap();
+            let decoded = stream_text(packed(None, Some(Charset::WINDOWS_1252)), &bytes, &Limits::default()).unwrap();
             prop_assert_eq!(decoded, text.as_bytes());
         }
     }
@@ -257,10 +259,26 @@ proptest! {
         bytes.splice(0..0, magic.iter().copied());
         for compression in [None, GZIP, ZSTD] {
             for charset in [None, Some(Charset::UTF_16LE), Some(Charset::WINDOWS_1252)] {
-                let _ = stream_text(compression, charset, &bytes, &tight());
-                let _ = decode_prefix(compression, charset, &bytes, false, 100);
+                let _ = stream_text(packed(compression, charset), &bytes, &tight());
+                let _ = decode_prefix(packed(compression, charset), &bytes, false, 100);
             }
         }
         let _ = rowmill_formats::detect(&bytes, &rowmill_formats::Hints::default());
     }
+}
+
+#[test]
+fn an_array_becomes_lines() {
+    let array = format!("[{}]", vec!["{\n  \"id\": 7\n}"; 200_000].join(",\n"));
+    let packing = TextPacking { json_array: true, ..packed(GZIP, None) };
+    let lines = stream_text(packing, &gzip(array.as_bytes()), &Limits::default()).unwrap();
+    assert_eq!(lines, "{\"id\": 7}\n".repeat(200_000).as_bytes());
+    let cut = &array.as_bytes()[..array.len() - 1];
+    let error = stream_text(packing, &gzip(cut), &Limits::default()).map(|text| text.len()).unwrap_err();
+    let expected = format!("The JSON array is damaged at byte {} of its text: data is missing at its end.", cut.len());
+    assert!(error.to_string().starts_with(&expected), "{error}");
+    // The first rows of a file are read before it is known whether the array ends.
+    let plain = TextPacking { json_array: true, ..TextPacking::default() };
+    assert_eq!(decode_prefix(plain, b"[1,{\"a\"", false, 100).unwrap(), (b"1\n{\"a\"".to_vec(), false));
+    assert_eq!(decode_prefix(plain, b"[1,2] x", true, 100).unwrap_err().code(), "corrupt_file");
 }

@@ -110,6 +110,7 @@ fn heading(preview: &PreviewView) -> String {
     let mut facts = vec![match preview.format.as_str() {
         "csv" => "CSV".to_owned(),
         "jsonl" => "JSON lines".to_owned(),
+        "json" => "JSON array".to_owned(),
         "xlsx" => "Excel workbook".to_owned(),
         "parquet" => "Parquet".to_owned(),
         other => escape_controls(other),

@@ -133,6 +133,8 @@ pub const JSON_LINES: &str = "application/x-ndjson";
 
 const TAB_SEPARATED: &str = "text/tab-separated-values";
 
+const JSON: &str = "application/json";
+
 pub const XLSX: &str = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet";
 
 pub const PARQUET: &str = "application/vnd.apache.parquet";
@@ -144,6 +146,7 @@ fn content_type_of(path: &Path) -> Option<&'static str> {
         Some("csv") => Some(CSV),
         Some("tsv" | "tab") => Some(TAB_SEPARATED),
         Some("jsonl" | "ndjson") => Some(JSON_LINES),
+        Some("json") => Some(JSON),
         Some("xlsx") => Some(XLSX),
         Some("parquet" | "parq" | "pq") => Some(PARQUET),
         Some("gz" | "gzip") => Some("application/gzip"),

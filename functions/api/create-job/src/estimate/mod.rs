@@ -87,10 +87,10 @@ impl Creator {
             Source::Files(_) | Source::Awaited(_) => return Ok(None),
             _ if first.whole => first.bytes.len() as u64,
             Source::File(file) => file.size,
-            Source::Packed { file, packing: Packing::Text { compression, charset } } => {
+            Source::Packed { file, packing: Packing::Text(text) } => {
                 let length = self.limits.header_max_bytes.min(file.size);
                 let prefix = self.objects.read_range(&file.key, &file.etag, 0..length).await?;
-                let (text, _) = decode_prefix(*compression, *charset, &prefix, false, DECODED_MAX_BYTES)?;
+                let (text, _) = decode_prefix(*text, &prefix, false, DECODED_MAX_BYTES)?;
                 let bytes = u128::from(file.size) * text.len() as u128 / u128::from(length.max(1));
                 u64::try_from(bytes).unwrap_or(u64::MAX)
             }

@@ -15,7 +15,7 @@ use rowmill_api::preview::{FileFormat, FilePacking, ParamsProblem, PreviewView};
 use rowmill_api::request::PreviewRequest;
 use rowmill_core::items::input::charset_hint;
 use rowmill_core::model::ids::{FileGuid, Owner};
-use rowmill_core::model::packing::{Compression, Packing};
+use rowmill_core::model::packing::{Compression, Packing, TextPacking};
 use rowmill_core::model::spec::Source;
 use rowmill_core::model::warnings;
 use rowmill_core::ports::processor::InputKind;
@@ -133,22 +133,23 @@ fn format_of(source: &Source, head: &Head) -> (FileFormat, Option<FilePacking>, 
         Source::Packed { packing, .. } => Some(packing),
         Source::File(_) | Source::Files(_) | Source::Dataset { .. } | Source::Awaited(_) => None,
     };
-    let (compression, charset) = match packing {
+    let text = match packing {
         Some(Packing::Xlsx { .. }) => return (FileFormat::Xlsx, None, None, None),
         Some(Packing::Parquet) => return (FileFormat::Parquet, None, None, None),
-        Some(Packing::Text { compression, charset }) => (*compression, *charset),
-        None => (None, None),
+        Some(Packing::Text(text)) => *text,
+        None => TextPacking::default(),
     };
-    let compression = compression.map(|compression| match compression {
+    let compression = text.compression.map(|compression| match compression {
         Compression::Gzip => FilePacking::Gzip,
         Compression::Zstd => FilePacking::Zstd,
     });
-    let charset = charset.map_or_else(|| "utf-8".to_owned(), |charset| charset.name().to_ascii_lowercase());
+    let charset = text.charset.map_or_else(|| "utf-8".to_owned(), |charset| charset.name().to_ascii_lowercase());
     match head.dialect.format {
         Format::Csv => {
             let delimiter = char::from(head.dialect.delimiter).to_string();
             (FileFormat::Csv, compression, Some(delimiter), Some(charset))
         }
+        Format::Jsonl if text.json_array => (FileFormat::Json, compression, None, Some(charset)),
         Format::Jsonl => (FileFormat::Jsonl, compression, None, Some(charset)),
     }
 }

@@ -11,7 +11,7 @@ use crate::model::files::{FileRow, PartText, UnreadableFiles};
 use crate::model::ids::JobGuid;
 use crate::model::keys;
 use crate::model::messages::ChunkMessage;
-use crate::model::packing::Packing;
+use crate::model::packing::{Packing, TextPacking};
 use crate::model::run_output::{FailedItem, to_base64};
 use crate::model::spec::{Source, Spec};
 use crate::ports::processor::Item;
@@ -233,10 +233,10 @@ fn source_error(error: PortError) -> InputError {
 /// The hint about the charset of the job's file, for an item that is not UTF-8.
 pub fn charset_hint(source: &Source) -> CharsetHint {
     match source {
-        Source::File(_) | Source::Files(_) | Source::Packed { packing: Packing::Text { charset: None, .. }, .. } => {
-            CharsetHint::Likely
-        }
-        Source::Packed { packing: Packing::Text { charset: Some(charset), .. }, .. } => {
+        Source::File(_)
+        | Source::Files(_)
+        | Source::Packed { packing: Packing::Text(TextPacking { charset: None, .. }), .. } => CharsetHint::Likely,
+        Source::Packed { packing: Packing::Text(TextPacking { charset: Some(charset), .. }), .. } => {
             CharsetHint::Declared(charset.name())
         }
         Source::Packed { .. } | Source::Dataset { .. } | Source::Awaited(_) => CharsetHint::None,

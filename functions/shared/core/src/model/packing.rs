@@ -7,14 +7,8 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", tag = "kind")]
 pub enum Packing {
-    /// Text that is compressed, in another character set, or both. Decoded as a stream.
-    Text {
-        #[serde(skip_serializing_if = "Option::is_none", default)]
-        compression: Option<Compression>,
-        /// The character set, if it is not UTF-8.
-        #[serde(skip_serializing_if = "Option::is_none", default)]
-        charset: Option<Charset>,
-    },
+    /// Text that is compressed, in another character set, a JSON array, or several of these. Decoded as a stream.
+    Text(TextPacking),
     /// An Excel workbook, of which one sheet becomes CSV. Needs a temporary file.
     Xlsx {
         /// The sheet's name; the first one by default.
@@ -30,6 +24,31 @@ pub enum Packing {
 
 const fn is_zero(number: &u32) -> bool {
     *number == 0
+}
+
+/// How text is packed. The default is plain UTF-8.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct TextPacking {
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub compression: Option<Compression>,
+    /// The character set, if it is not UTF-8.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub charset: Option<Charset>,
+    /// True if the text is one JSON array. Each of its elements becomes a JSON line.
+    #[serde(skip_serializing_if = "is_false", default)]
+    pub json_array: bool,
+}
+
+impl TextPacking {
+    /// This packing; `None` for plain UTF-8 text.
+    pub fn packing(self) -> Option<Packing> {
+        (self != Self::default()).then_some(Packing::Text(self))
+    }
+}
+
+const fn is_false(flag: &bool) -> bool {
+    !*flag
 }
 
 /// A compression of a whole file.
@@ -107,12 +126,14 @@ mod tests {
 
     #[test]
     fn a_packing_reads_back_as_it_was_stored_and_a_charset_is_its_name_in_lower_case() {
-        let text = |charset| Packing::Text { compression: None, charset: Some(charset) };
+        let text = |charset| Packing::Text(TextPacking { charset: Some(charset), ..TextPacking::default() });
+        let array = TextPacking { compression: Some(Compression::Gzip), json_array: true, charset: None };
         let shift_jis = Charset::of(encoding_rs::SHIFT_JIS).unwrap();
         for (packing, stored) in [
             (text(Charset::UTF_16LE), r#"{"kind":"text","charset":"utf-16le"}"#),
             (text(Charset::WINDOWS_1252), r#"{"kind":"text","charset":"windows-1252"}"#),
             (text(shift_jis), r#"{"kind":"text","charset":"shift_jis"}"#),
+            (Packing::Text(array), r#"{"kind":"text","compression":"gzip","jsonArray":true}"#),
             (Packing::Xlsx { sheet: None, title_rows: 0 }, r#"{"kind":"xlsx"}"#),
             (Packing::Xlsx { sheet: None, title_rows: 3 }, r#"{"kind":"xlsx","titleRows":3}"#),
         ] {

@@ -27,7 +27,7 @@ pub use self::csv::{Cells, escape_formula, split_cells, unescape_formula};
 pub use bad_record::BadRecord;
 pub use cut::{Chunk, ChunkCutter, ChunkLimits, ChunkMode, Position, SCANNER_VERSION, UnterminatedQuote};
 pub use format::{Dialect, Format};
-pub use head::{COLUMNS_MAX, Head, HeadError, TITLE_ROWS_MAX, TextParams, read_head, title_rows};
+pub use head::{COLUMNS_MAX, Head, HeadError, TITLE_ROWS_MAX, TextParams, declared_format, read_head, title_rows};
 pub use items::{CharsetHint, Items, RawItem, Record, read_items};
 pub use json::{RESERVED_NAMES, has_reserved_name, json_bytes};
 pub use likely_charset::{Utf8Watch, likely_charset};

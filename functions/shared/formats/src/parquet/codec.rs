@@ -1,8 +1,13 @@
-//! Decompresses Parquet pages. No codec uses more memory for its output than the size that the page declares.
+//! Decompresses Parquet pages. No codec uses more memory for its output than the size that the page declares,
+//! and Brotli uses a window of at most 16 MiB beside it.
 
 use std::io::Read;
 
+use brotli_decompressor::BrotliDecoderParameter::BROTLI_DECODER_PARAM_LARGE_WINDOW;
 use flate2::bufread::MultiGzDecoder;
+
+/// Size of a read of compressed bytes.
+const READ_BYTES: usize = 4096;
 
 type Cause = Box<dyn std::error::Error + Send + Sync>;
 
@@ -12,6 +17,7 @@ pub(super) enum Codec {
     Uncompressed,
     Snappy,
     Gzip,
+    Brotli,
     Zstd,
     Lz4Raw,
     /// LZ4 with the framing of Hadoop or without framing: writers differed before [`Codec::Lz4Raw`] was defined.
@@ -26,7 +32,7 @@ impl Codec {
             1 => Ok(Self::Snappy),
             2 => Ok(Self::Gzip),
             3 => Err("LZO"),
-            4 => Err("Brotli"),
+            4 => Ok(Self::Brotli),
             5 => Ok(Self::Lz4),
             6 => Ok(Self::Zstd),
             7 => Ok(Self::Lz4Raw),
@@ -43,6 +49,12 @@ impl Codec {
                 input.len()
             }
             Self::Gzip => MultiGzDecoder::new(input).take(size as u64 + 1).read_to_end(output)?,
+            Self::Brotli => {
+                let mut decoder = brotli_decompressor::Decompressor::new(input, READ_BYTES);
+                // A large window, which is no part of RFC 7932, would take up to a gibibyte.
+                decoder.set_parameter(BROTLI_DECODER_PARAM_LARGE_WINDOW, 0);
+                decoder.take(size as u64 + 1).read_to_end(output)?
+            }
             Self::Snappy if snap::raw::decompress_len(input)? != size => {
                 return Err("the size differs from the declared size of the page".into());
             }

@@ -212,7 +212,7 @@ fn read_chunk_metadata(thrift: &mut Thrift<'_>, found: &mut Option<DecodeError>)
             4 => match Codec::of(thrift.integer()?) {
                 Ok(known) => codec = known,
                 Err(name) => {
-                    let advice = "Write it with Snappy, gzip, Zstandard or LZ4, or without compression.";
+                    let advice = "Write it with Snappy, gzip, Zstandard, LZ4 or Brotli, or without compression.";
                     *found = Some(unsupported(format!("is compressed with {name}"), advice));
                 }
             },

@@ -10,18 +10,17 @@ pub mod zip;
 use std::io::Cursor;
 use std::ops::ControlFlow;
 
-use rowmill_core::model::packing::{Charset, Compression, Packing};
+use rowmill_core::model::packing::{Charset, Compression, Packing, TextPacking};
 use rowmill_formats::{BLOCK_MAX_BYTES, DecodeError, Limits, decode_file, decode_stream};
 
+pub fn packed(compression: Option<Compression>, charset: Option<Charset>) -> TextPacking {
+    TextPacking { compression, charset, ..TextPacking::default() }
+}
+
 /// Decodes a stream to its text and checks the documented properties of the blocks.
-pub fn stream_text(
-    compression: Option<Compression>,
-    charset: Option<Charset>,
-    bytes: &[u8],
-    limits: &Limits,
-) -> Result<Vec<u8>, DecodeError> {
+pub fn stream_text(packing: TextPacking, bytes: &[u8], limits: &Limits) -> Result<Vec<u8>, DecodeError> {
     let (mut text, mut consumed) = (Vec::new(), None);
-    let decoded = decode_stream(compression, charset, bytes, limits, |block| {
+    let decoded = decode_stream(packing, bytes, limits, |block| {
         assert!((1..=BLOCK_MAX_BYTES).contains(&block.bytes.len()));
         assert!(consumed <= Some(block.consumed) && block.consumed <= bytes.len() as u64);
         consumed = Some(block.consumed);

@@ -44,12 +44,6 @@ pub enum HeadError {
          format that is not supported."
     )]
     NulBytes,
-    /// The file is one JSON array instead of an object per line.
-    #[error(
-        "The file is a JSON array, but JSON lines have one object per line, without brackets around them and commas between \
-         them. Convert the file, for example with `jq -c '.[]'`."
-    )]
-    JsonArray,
     /// The file begins with the byte-order mark of an unsupported encoding.
     #[error(
         "The file begins with the byte-order mark of {encoding}, which is not supported. Convert the file to UTF-8."
@@ -104,7 +98,6 @@ impl HeadError {
             Self::NoHeaderInJsonLines { .. } => "format_mismatch",
             Self::TooManyColumns { .. } => "too_many_columns",
             Self::OnlyBlankLines { .. } | Self::NulBytes => "no_header",
-            Self::JsonArray => "json_array",
             Self::BadDelimiter { .. } => "bad_delimiter",
             Self::HeaderTooLong { .. } => "header_too_long",
             Self::UnterminatedQuote { .. } => "unterminated_quote",

@@ -144,16 +144,6 @@ fn a_file_that_begins_with_nothing_is_not_called_one_with_a_long_header() {
     assert!(csv_head(b"\n\n").is_ok(), "a whole file of blank lines has no items");
 }
 
-#[test]
-fn a_json_array_is_named() {
-    let array = b"[{\"a\":1},\n {\"a\":2}]\n";
-    let head = |params, content_type, name| read_head(array, true, &params, content_type, name);
-    assert_eq!(head(TextParams::default(), Some("application/json"), Some("a.json")), Err(HeadError::JsonArray));
-    assert_eq!(head(TextParams::default(), None, Some("a.jsonl")), Err(HeadError::JsonArray));
-    assert_eq!(head(params(json!({"format": "jsonl"})), Some("text/csv"), None), Err(HeadError::JsonArray));
-    assert!(head(params(json!({"format": "csv"})), None, None).is_ok(), "the param wins");
-}
-
 const TITLES: &[u8] = b"\xef\xbb\xbfReport, 2026\n\n\"as of\ntoday\"\r\nid;name\r\n1;x\n2;y\n";
 
 /// The columns and the text from the first item on.

@@ -116,11 +116,7 @@ pub fn read_head(
     let mark_length = byte_order_mark(prefix)?;
     let (title_rows, has_header) = params.header_place()?;
     let rows = FirstRows { prefix, from: mark_length, whole, title_rows };
-    let declared = params
-        .format
-        .or_else(|| content_type.and_then(format_of_content_type))
-        .or_else(|| file_name.and_then(format_of_file_name));
-    let format = match declared {
+    let format = match params.format.or_else(|| declared_format(content_type, file_name)) {
         Some(format) => format,
         None => rows.sniffed()?,
     };
@@ -128,9 +124,6 @@ pub fn read_head(
         let given = [("headerRow", params.header_row), ("skipRows", params.skip_rows)];
         if let Some((param, _)) = given.into_iter().find(|(_, value)| value.is_some()) {
             return Err(HeadError::NoHeaderInJsonLines { param });
-        }
-        if sniff::is_json_array(&prefix[mark_length..]) {
-            return Err(HeadError::JsonArray);
         }
         return Ok(Head::without_columns(Dialect { format, delimiter: b',' }, mark_length as u64));
     }
@@ -175,6 +168,11 @@ fn byte_order_mark(prefix: &[u8]) -> Result<usize, HeadError> {
         Some((_, encoding)) => Err(HeadError::ForeignByteOrderMark { encoding }),
         None => Ok(0),
     }
+}
+
+/// The format that the media type or the name of a text declares.
+pub fn declared_format(content_type: Option<&str>, file_name: Option<&str>) -> Option<Format> {
+    content_type.and_then(format_of_content_type).or_else(|| file_name.and_then(format_of_file_name))
 }
 
 fn format_of_content_type(content_type: &str) -> Option<Format> {
@@ -239,7 +237,6 @@ impl<'a> FirstRows<'a> {
         let text = self.after_titles();
         match sniff::format(text, self.whole) {
             Some(format) => Ok(format),
-            None if sniff::is_json_array(text) => Err(HeadError::JsonArray),
             None => self.check_begin().and(Err(HeadError::UnknownFormat)),
         }
     }

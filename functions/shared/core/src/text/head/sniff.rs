@@ -1,7 +1,6 @@
 //! Recognises the format and the delimiter of text by its content.
 
 use memchr::memchr;
-use serde::de::IgnoredAny;
 use serde_json::{Map, Value};
 
 use crate::text::csv::cell_reader::CellReader;
@@ -40,20 +39,6 @@ fn is_json_object(text: &[u8], whole: bool) -> bool {
     };
     // Its row says what is wrong with such a line.
     has_reserved_name(line) || serde_json::from_slice::<Map<String, Value>>(line).is_ok()
-}
-
-/// True if the file is one JSON array of objects. A first line that is an array of its own, with other lines behind it,
-/// is a bad record of JSON Lines.
-pub(super) fn is_json_array(text: &[u8]) -> bool {
-    let text = text.trim_ascii_start();
-    let Some(inside) = text.strip_prefix(b"[") else { return false };
-    if !inside.trim_ascii_start().starts_with(b"{") {
-        return false;
-    }
-    match memchr(b'\n', text) {
-        Some(end) if serde_json::from_slice::<IgnoredAny>(&text[..end]).is_ok() => text[end..].trim_ascii().is_empty(),
-        _ => true,
-    }
 }
 
 fn is_table(text: &[u8], whole: bool) -> bool {
@@ -115,20 +100,6 @@ mod tests {
             assert_eq!(sniffed(lines), Some(Format::Jsonl), "{lines:?}");
         }
         assert_eq!(format(b"a,b\n1,2\n3", false), Some(Format::Csv), "the last record may go on");
-    }
-
-    #[test]
-    fn a_file_that_is_one_array_of_objects_is_recognised() {
-        let is_array = |text: &str| is_json_array(text.as_bytes());
-        for array in
-            ["[{\"a\":1},{\"a\":2}]", "\n[{}]\n\n", "[\n  {\n    \"a\": 1\n  }\n]\n", "[ {\"a\":1},\n{\"a\":2}]"]
-        {
-            assert!(is_array(array), "{array:?}");
-        }
-        assert!(is_json_array(b"[{\"a\":1},{\"a"), "the prefix ends within it");
-        for lines in ["", "[]", "[1,2]\n", "{\"a\":[{}]}", "[{\"a\":1}]\n{\"a\":2}\n", "[{}]\n[{}]\n"] {
-            assert!(!is_array(lines), "{lines:?}");
-        }
     }
 
     #[test]
