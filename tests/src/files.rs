@@ -63,6 +63,16 @@ pub fn workbook_of_numbers(rows: u32, columns: u32) -> Vec<u8> {
     workbook(std::iter::once(header + "</row>").chain((0..rows).map(row)))
 }
 
+/// A zip archive of these files.
+pub fn zip(members: &[(&str, Vec<u8>)]) -> Vec<u8> {
+    let mut zip = ZipWriter::new(Cursor::new(Vec::new()));
+    for (name, bytes) in members {
+        zip.start_file(name, SimpleFileOptions::default()).expect("a name");
+        zip.write_all(bytes).expect("memory");
+    }
+    zip.finish().expect("an archive").into_inner()
+}
+
 /// A workbook with one sheet, `s`, of these rows as XML.
 pub fn workbook(rows: impl Iterator<Item = String>) -> Vec<u8> {
     const RELATIONS: &str = "http://schemas.openxmlformats.org/officeDocument/2006/relationships";

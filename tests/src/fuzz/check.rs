@@ -1,7 +1,7 @@
 //! Properties of every input.
 
 use std::cell::Cell;
-use std::io::{BufReader, Cursor};
+use std::io::{BufReader, Cursor, Read};
 use std::ops::ControlFlow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Once};
@@ -13,9 +13,10 @@ use rowmill_core::text::{
     Chunk, ChunkCutter, ChunkLimits, ChunkMode, Dialect, Format, Head, Position, TextParams, Utf8Watch, read_head,
     read_items,
 };
-use rowmill_formats::{DecodeError, Hints, Limits, decode_file, decode_prefix, decode_stream, detect};
+use rowmill_formats::{DecodeError, Hints, Limits, decode_file, decode_prefix, decode_stream, detect, members};
 
 use serde_json::Value;
+use zip::ZipArchive;
 
 use super::Decoder;
 use super::memory::peak_of;
@@ -93,6 +94,7 @@ fn decode(decoder: Decoder, input: &[u8]) -> Result<(), String> {
         Decoder::Xlsx => {
             file(&Packing::Xlsx { sheet: None, title_rows: u32::from(input.len().is_multiple_of(3)) }, input)
         }
+        Decoder::Zip => zip(input),
         Decoder::Gzip => compressed(Compression::Gzip, input),
         Decoder::Zstd => compressed(Compression::Zstd, input),
         Decoder::Csv => text(Format::Csv, input),
@@ -112,6 +114,37 @@ fn file(packing: &Packing, input: &[u8]) -> Result<(), String> {
     no_source_error(result.err())?;
     let format = if *packing == Packing::Parquet { Format::Jsonl } else { Format::Csv };
     text(format, &decoded)
+}
+
+/// Most files in an archive that are decoded.
+const MEMBERS_READ: usize = 20;
+
+fn zip(input: &[u8]) -> Result<(), String> {
+    let members = match members(Cursor::new(input), &limits()) {
+        Ok(members) => members,
+        Err(error) => return no_source_error(Some(error)),
+    };
+    let mut other = ZipArchive::new(Cursor::new(input));
+    for (name, member) in members.iter().take(MEMBERS_READ) {
+        let (packing, mut text) = (Packing::Member { member: *member, text: TextPacking::default() }, Vec::new());
+        let result = decode_file(&packing, Cursor::new(input.to_vec()), &limits(), |block| {
+            text.extend_from_slice(&block.bytes[..MIB.saturating_sub(text.len()).min(block.bytes.len())]);
+            ControlFlow::Continue(())
+        });
+        let is_only = members.iter().filter(|(other, _)| other == name).count() == 1;
+        if result.is_ok()
+            && is_only
+            && let Ok(other) = &mut other
+            && let Ok(file) = other.by_name(name)
+        {
+            let mut expected = Vec::new();
+            if file.take(MIB as u64).read_to_end(&mut expected).is_ok() && expected != text {
+                return Err(format!("other bytes of `{name}` than the crate zip reads"));
+            }
+        }
+        no_source_error(result.err())?;
+    }
+    Ok(())
 }
 
 fn compressed(compression: Compression, input: &[u8]) -> Result<(), String> {

@@ -25,6 +25,8 @@ pub mod memory;
 pub enum Decoder {
     Parquet,
     Xlsx,
+    /// A zip archive of files.
+    Zip,
     Gzip,
     Zstd,
     /// CSV: head, cutter and reader.
@@ -37,14 +39,24 @@ pub enum Decoder {
 }
 
 impl Decoder {
-    pub const ALL: [Self; 8] =
-        [Self::Parquet, Self::Xlsx, Self::Gzip, Self::Zstd, Self::Csv, Self::Jsonl, Self::Json, Self::Charset];
+    pub const ALL: [Self; 9] = [
+        Self::Parquet,
+        Self::Xlsx,
+        Self::Zip,
+        Self::Gzip,
+        Self::Zstd,
+        Self::Csv,
+        Self::Jsonl,
+        Self::Json,
+        Self::Charset,
+    ];
 
     /// Its folder in the corpus.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Parquet => "parquet",
             Self::Xlsx => "xlsx",
+            Self::Zip => "zip",
             Self::Gzip => "gzip",
             Self::Zstd => "zstd",
             Self::Csv => "csv",

@@ -51,7 +51,9 @@ pub fn mutated(rng: &mut fastrand::Rng, decoder: Decoder, base: &[u8], other: &[
     // Most damaged archives and compressed texts end at a checksum. So often the content is mutated before it is
     // packed.
     let inner = match decoder {
-        Decoder::Xlsx if rng.u8(..4) > 0 => mutated_archive(rng, base),
+        Decoder::Xlsx | Decoder::Zip if rng.u8(..4) > 0 && (decoder == Decoder::Xlsx || rng.bool()) => {
+            mutated_archive(rng, base)
+        }
         Decoder::Gzip if rng.bool() => Some(mutated_gzip(rng, base)),
         _ => None,
     };

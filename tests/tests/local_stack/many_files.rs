@@ -71,6 +71,25 @@ fn one_job_reads_uploads_of_different_formats() {
 }
 
 #[test]
+fn one_job_reads_the_files_in_a_zip_archive() {
+    on_the_stack(async |stack| {
+        let cut = files::gzip(&files::plain_csv(5))[..20].to_vec();
+        let members = [("a/good.csv", with_a_bad_row(2000)), ("b.json", files::unicode_json()), ("cut.csv.gz", cut)];
+        let upload = stored(stack, "all.zip", files::zip(&members)).await;
+        let (job, shown) = stack.run_from(&json!({ "jobType": "validate", "fileGuid": upload })).await;
+        let files = listed(stack, &job).await;
+        let counts: Vec<_> = files.iter().map(|file| json!([file["name"], file["rows"], file["failed"]])).collect();
+        assert_eq!(counts, [json!(["a/good.csv", 2001, 1]), json!(["b.json", 11_231, 0]), json!(["cut.csv.gz", 1, 1])]);
+        assert_eq!((&shown["itemCount"], &shown["itemsFailed"]), (&json!(13_233), &json!(2)), "{shown}");
+        let audit = answer(stack.get(&format!("/api/jobs/{job}/audit"))).await.1;
+        assert_eq!(audit["verdict"], "proved", "{audit}");
+        let request = stack.post(&format!("/api/uploads/{upload}/preview")).json(&json!({}));
+        let (_, problem) = answer(request).await;
+        assert_eq!((&problem["code"], &problem["reason"]), (&json!("unreadable_file"), &json!("archive")), "{problem}");
+    });
+}
+
+#[test]
 fn one_job_reads_the_objects_of_a_bucket_where_they_lie() {
     on_the_stack(async |stack| {
         // By hand with more of them: `ROWMILL_OBJECTS=10000`.

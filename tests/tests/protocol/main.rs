@@ -2,6 +2,7 @@
 //! crashes before and after every port call.
 
 mod admission;
+mod archives;
 mod at_work;
 mod audits;
 mod awaits;

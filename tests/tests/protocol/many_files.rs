@@ -20,26 +20,38 @@ use crate::chunks_of;
 use crate::results::result;
 
 /// A file, and what a job of type `validate` counts in it.
-struct File {
-    name: &'static str,
+pub(crate) struct File {
+    pub(crate) name: &'static str,
     content_type: &'static str,
-    bytes: Vec<u8>,
+    pub(crate) bytes: Vec<u8>,
     rows: u64,
     failed: u64,
     /// The code of its problem.
     problem: Option<&'static str>,
 }
 
-fn file(name: &'static str, content_type: &'static str, bytes: impl Into<Vec<u8>>, rows: u64, failed: u64) -> File {
+pub(crate) fn file(
+    name: &'static str,
+    content_type: &'static str,
+    bytes: impl Into<Vec<u8>>,
+    rows: u64,
+    failed: u64,
+) -> File {
     File { name, content_type, bytes: bytes.into(), rows, failed, problem: None }
 }
 
-fn broken(name: &'static str, content_type: &'static str, bytes: Vec<u8>, rows: u64, problem: &'static str) -> File {
+pub(crate) fn broken(
+    name: &'static str,
+    content_type: &'static str,
+    bytes: Vec<u8>,
+    rows: u64,
+    problem: &'static str,
+) -> File {
     File { problem: Some(problem), ..file(name, content_type, bytes, rows, 1) }
 }
 
 /// Files of many kinds: formats, delimiters, packings, empty ones and damaged ones.
-fn all_kinds() -> Vec<File> {
+pub(crate) fn all_kinds() -> Vec<File> {
     let cut = |bytes: Vec<u8>| bytes[..bytes.len() / 2].to_vec();
     let long = "a,b\n".to_owned() + &(0..40).map(|row| format!("{row},{}\n", row * 7_919)).collect::<String>();
     vec![
@@ -88,7 +100,7 @@ async fn listed(world: &World, job: JobGuid, page: usize) -> Vec<FileCounts> {
 }
 
 /// Checks that a job of type `validate` has counted each row of each file once, and can prove it.
-async fn check(world: &World, job: JobGuid, files: &[File]) {
+pub(crate) async fn check(world: &World, job: JobGuid, files: &[File]) {
     let shown = world.show(job).await;
     let (rows, failed) = (files.iter().map(|file| file.rows).sum(), files.iter().map(|file| file.failed).sum());
     assert_eq!((shown.status, shown.item_count, shown.items_failed), (Status::Completed, rows, failed));

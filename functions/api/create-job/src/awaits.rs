@@ -45,7 +45,7 @@ impl Creator {
             }
             (None, Source::Awaited(AwaitedFile::Result { job, .. })) => Some(Awaits::Job(*job)),
             (None, Source::Awaited(AwaitedFile::Upload(_))) => Some(Awaits::File),
-            (None, Source::Awaited(AwaitedFile::Objects { .. })) => Some(Awaits::Files),
+            (None, Source::Awaited(AwaitedFile::Archive(_) | AwaitedFile::Objects { .. })) => Some(Awaits::Files),
             (None, _) => None,
         };
         match (awaits, request.dedupe) {
@@ -93,7 +93,9 @@ impl Creator {
     /// The spec of a job, with its file if that was awaited.
     async fn find(&self, job: &Job, spec: Spec) -> Result<(Spec, Vec<Warning>), CreateJobError> {
         let (file_guid, source) = match spec.source {
-            Source::Awaited(AwaitedFile::Upload(file_guid)) => (Some(file_guid), None),
+            Source::Awaited(AwaitedFile::Upload(file_guid) | AwaitedFile::Archive(file_guid)) => {
+                (Some(file_guid), None)
+            }
             Source::Awaited(AwaitedFile::Result { job, kind }) => (None, Some(JobSource::of_result(job, kind))),
             Source::Awaited(AwaitedFile::Objects { bucket, prefix, suffix }) => {
                 let s3 = Some(ObjectSource { bucket, prefix, suffix: Some(suffix) });
@@ -117,7 +119,16 @@ impl Creator {
         let job_type = &**self.job_type(&request)?;
         let detected = match request.source.as_ref().and_then(|source| source.s3.as_ref()) {
             Some(objects) => source::many(inputs::list(&*self.lists, objects).await?),
-            None => self.detector(self.clock.now()).file(&job.owner, &request).await?,
+            None => {
+                let detector = self.detector(self.clock.now());
+                let detected = detector.file(&job.owner, &request).await?;
+                match detected.source {
+                    Source::Awaited(AwaitedFile::Archive(file_guid)) => {
+                        source::many(detector.members(&job.owner, file_guid).await?)
+                    }
+                    _ => detected,
+                }
+            }
         };
         let specified =
             self.specified_over(detected, &job.owner, &request, job_type, job.job_guid, spec.created_at).await?;

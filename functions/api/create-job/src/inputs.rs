@@ -107,7 +107,14 @@ pub async fn list(lists: &dyn ObjectLists, objects: &ObjectSource) -> Result<Lis
         let is_listed = |key: &str| key.ends_with(suffix) && !key.ends_with('/');
         for object in page.objects.into_iter().filter(|object| is_listed(&object.key)) {
             let (key, name) = (keys::in_bucket(bucket, &object.key), object.key);
-            list.add(&ListedFile { name, key, etag: object.etag, size: object.size, content_type: None })?;
+            list.add(&ListedFile {
+                name,
+                key,
+                etag: object.etag,
+                size: object.size,
+                content_type: None,
+                member: None,
+            })?;
         }
         if seen > OBJECTS_MAX || list.text.len() > LIST_MAX_BYTES {
             let message = format!(

@@ -15,7 +15,9 @@ use rowmill_core::model::upload::{Upload, UploadState};
 use rowmill_core::model::warnings::Warning;
 use rowmill_core::ports::{JobStore, Objects, OutstandingUploads, PortError, UploadStore, found};
 use rowmill_core::text::{Dialect, Format, Head, TextParams};
-use rowmill_formats::{FirstText, Opened, checked_params, first_text, open};
+use rowmill_formats::{
+    FirstText, FormatError, Limits, OpenError, Opened, checked_params, first_text, open, zip_members,
+};
 use serde_json::Value;
 
 use crate::awaits::refuse_bad_end;
@@ -75,7 +77,25 @@ impl SourceDetector<'_> {
         let missing = "is missing. Upload a file and send its `fileGuid`, or send the rows themselves in `items`.";
         let file_guid = request.file_guid.ok_or_else(|| InvalidField::new("fileGuid", missing))?;
         let (upload, file) = self.upload(owner, file_guid).await?;
-        self.open((&upload.content_type, upload.file_name.as_deref()), file, request).await
+        match self.open((&upload.content_type, upload.file_name.as_deref()), file, request).await {
+            Err(CreateJobError::Packing(FormatError::Zip)) => Ok(DetectedSource {
+                source: Source::Awaited(AwaitedFile::Archive(file_guid)),
+                ..many(ListText::default())
+            }),
+            opened => opened,
+        }
+    }
+
+    /// The files in this upload of the owner, which is a zip archive.
+    pub async fn members(&self, owner: &Owner, file_guid: FileGuid) -> Result<ListText, CreateJobError> {
+        let (_, file) = self.upload(owner, file_guid).await?;
+        let members = zip_members(Arc::clone(self.objects), &file, Limits::default()).await.map_err(OpenError::of)?;
+        let mut list = ListText::default();
+        for (name, member) in members {
+            let (key, etag, size) = (file.key.clone(), file.etag.clone(), member.bytes);
+            list.add(&ListedFile { name, key, etag, size, content_type: None, member: Some(member) })?;
+        }
+        Ok(list)
     }
 
     /// These uploads of the owner, as one source. Its list is not stored yet.
@@ -87,7 +107,7 @@ impl SourceDetector<'_> {
         let mut list = ListText::default();
         for (upload, SourceFile { key, etag, size, .. }) in uploads {
             let name = upload.file_name.unwrap_or_else(|| upload.file_guid.to_string());
-            list.add(&ListedFile { name, key, etag, size, content_type: Some(upload.content_type) })?;
+            list.add(&ListedFile { name, key, etag, size, content_type: Some(upload.content_type), member: None })?;
         }
         Ok(many(list))
     }

@@ -27,7 +27,7 @@ use rowmill_core::model::tally::CHUNKS_PER_TALLY;
 use rowmill_core::model::warnings::Warning;
 use rowmill_core::ports::{Clock, Objects, PortError};
 use rowmill_core::text::{Chunk, ChunkLimits, ChunkMode, Position};
-use rowmill_formats::{Limits, OpenError, Opened, ReadAhead, SourceReader, first_bytes, open_read};
+use rowmill_formats::{Limits, OpenError, Opened, ReadAhead, SourceReader, first_bytes, open_member, open_read};
 use serde_json::{Map, Value};
 
 use crate::cut::{CutError, CutTally, FileCut, PlainText, STORED_TALLY_BYTES, StoredCut};
@@ -209,7 +209,10 @@ impl FilesCut {
         {
             let (objects, most) = (Arc::clone(&self.objects), self.reads.first_max_bytes);
             self.ahead.push_back(Box::pin(async move {
-                let first = first_bytes(&objects, &line.file.object(), most).await;
+                let first = match line.file.member {
+                    None => first_bytes(&objects, &line.file.object(), most).await,
+                    Some(_) => Ok(Bytes::new()),
+                };
                 (line, first)
             }));
         }
@@ -224,6 +227,9 @@ impl FilesCut {
         };
         let object = file.object();
         let opened = match first {
+            Ok(_) if let Some(member) = file.member => {
+                open_member(&self.objects, &object, member, &file.name, &self.params).await
+            }
             Ok(first) => {
                 let named = (file.content_type.as_deref().unwrap_or_default(), Some(file.name.as_str()));
                 open_read(&self.objects, &object, first, named, &self.params).await

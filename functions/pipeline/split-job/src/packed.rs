@@ -10,7 +10,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use jiff::Timestamp;
 use rowmill_core::model::job::{Stop, StopCode};
-use rowmill_core::model::packing::{Packing, TextPacking};
+use rowmill_core::model::packing::Packing;
 use rowmill_core::model::spec::SourceFile;
 use rowmill_core::model::warnings::{self, Warning};
 use rowmill_core::ports::{Clock, Objects, PortError};
@@ -56,8 +56,7 @@ impl PackedCut {
             clock,
             text: TextStream::open(objects, file, packing, limits, reads),
             cutter: ChunkCutter::new(dialect, chunk_limits, start),
-            utf8: matches!(packing, Packing::Text(TextPacking { charset: None, .. }))
-                .then(|| Utf8Watch::from(start.offset)),
+            utf8: packing.is_utf8().then(|| Utf8Watch::from(start.offset)),
             max_record_bytes: chunk_limits.max_record_bytes,
             read_to: 0,
             start: start.offset,

@@ -272,7 +272,7 @@ fn workbook(prefix: &[u8], hints: &Hints<'_>, params: &CheckedParams<'_>) -> Res
         || name.ends_with(".xlsx")
         || name.ends_with(".xlsm");
     if !is_declared && memmem::find(prefix, b"xl/").is_none() {
-        return Err(FormatError::Archive { found: "a zip archive" });
+        return Err(FormatError::Zip);
     }
     params.expect(Kind::Zip, None, &["xlsx"])?;
     Ok(Packing::Xlsx { sheet: hints.sheet.map(str::to_owned), title_rows: hints.title_rows })

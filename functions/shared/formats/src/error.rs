@@ -102,6 +102,13 @@ pub enum DecodeError {
         /// The feature, as a predicate of the sentence.
         what: &'static str,
     },
+    #[error(
+        "The zip archive {what}, which is not supported. Unpack it and send its files, for example compressed with gzip."
+    )]
+    UnsupportedZip {
+        /// The feature, as a predicate of the sentence.
+        what: &'static str,
+    },
     #[error("The Parquet file {what}, which is not supported. {advice}")]
     UnsupportedParquet {
         /// The feature, as a predicate of the sentence.
@@ -124,6 +131,7 @@ impl DecodeError {
             Self::SheetTooLarge { .. } => "sheet_too_large",
             Self::RecordTooLong { .. } => "record_too_long",
             Self::UnsupportedXlsx { .. } => "unsupported_xlsx",
+            Self::UnsupportedZip { .. } => "unsupported_zip",
             Self::UnsupportedParquet { .. } => "unsupported_parquet",
         }
     }

@@ -11,7 +11,10 @@ use crate::error::{DecodeError, Place};
 use crate::limits::Limits;
 use crate::stream::{Decoded, decode_stream};
 use crate::watch::Watch;
-use crate::{parquet, xlsx};
+use crate::{members, parquet, xlsx};
+
+/// Bytes of text above which the ratio counts for a member of an archive.
+const MEMBER_RATIO_FROM_BYTES: u64 = 4 * 1024 * 1024;
 
 /// Decodes a file to its end, or until `sink` returns a break, which is not an error.
 ///
@@ -36,11 +39,17 @@ pub fn decode_file(
     if let Packing::Text(packing) = packing {
         return decode_stream(*packing, BufReader::new(file), limits, sink);
     }
-    let watch = Watch::new(*limits);
+    let mut limits = *limits;
+    if let Packing::Member { .. } = packing {
+        // There may be thousands of them.
+        limits.ratio_from_bytes = limits.ratio_from_bytes.min(MEMBER_RATIO_FROM_BYTES);
+    }
+    let watch = Watch::new(limits);
     // The parsers of other crates panic on some damaged files. Such a file must not end the process. Unwind safety:
     // nothing that a panic could leave inconsistent outlives the closure, except the sink, and its panics are resumed.
     let decoded = catch_unwind(AssertUnwindSafe(|| match packing {
         Packing::Xlsx { sheet, title_rows } => xlsx::decode(file, sheet.as_deref(), *title_rows, &watch, sink),
+        Packing::Member { member, text } => members::decode(file, (member, *text), &watch, sink),
         _ => parquet::decode(file, &watch, sink),
     }));
     match decoded {
@@ -48,7 +57,11 @@ pub fn decode_file(
         Ok(Err(Stopped::Failed(error))) => Err(error),
         Err(panic) if watch.is_in_sink() => resume_unwind(panic),
         Err(_) => Err(DecodeError::Corrupt {
-            format: if *packing == Packing::Parquet { "Parquet file" } else { "workbook" },
+            format: match packing {
+                Packing::Parquet => "Parquet file",
+                Packing::Member { .. } => "zip archive",
+                _ => "workbook",
+            },
             at: Place::Somewhere,
             problem: "its structure is inconsistent",
             source: None,

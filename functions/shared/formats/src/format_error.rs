@@ -41,6 +41,11 @@ pub enum FormatError {
         "The file is {found}, which can contain many files. Upload the file inside it, compressed with gzip if necessary."
     )]
     Archive { found: &'static str },
+    #[error(
+        "The file is a zip archive. A job reads the files in it if it is the only upload of the job: send its `fileGuid`. \
+         Everywhere else unpack it."
+    )]
+    Zip,
     #[error("The file is compressed with {found}, which is not supported. Use gzip or zstd.")]
     UnsupportedCompression { found: &'static str },
     /// A compressed file that contains a compressed or binary file instead of text.
@@ -61,7 +66,7 @@ impl FormatError {
             Self::UnsupportedEncoding { .. } | Self::Utf32 => "unsupported_encoding",
             Self::Mismatch { .. } | Self::MeaninglessParam { .. } => "format_mismatch",
             Self::OldExcel | Self::OtherSpreadsheet { .. } => "unsupported_spreadsheet",
-            Self::Archive { .. } => "archive",
+            Self::Archive { .. } | Self::Zip => "archive",
             Self::UnsupportedCompression { .. } | Self::Nested { .. } => "unsupported_compression",
             Self::EncryptedParquet => "unsupported_parquet",
         }

@@ -8,7 +8,7 @@ use rowmill_core::text::Format;
 /// The text of a workbook is CSV with commas, regardless of the content of its first row.
 pub fn text_format(packing: &Packing) -> Option<Format> {
     match packing {
-        Packing::Text(text) => text.json_array.then_some(Format::Jsonl),
+        Packing::Text(text) | Packing::Member { text, .. } => text.json_array.then_some(Format::Jsonl),
         Packing::Xlsx { .. } => Some(Format::Csv),
         Packing::Parquet => Some(Format::Jsonl),
     }
@@ -23,7 +23,9 @@ pub fn text_file_name(file_name: &str, packing: Option<&Packing>) -> String {
         extensions.iter().any(|known| extension.eq_ignore_ascii_case(known)).then_some(stem)
     };
     match packing {
-        None | Some(Packing::Text(_)) => without(&["gz", "gzip", "zst", "zstd"]).unwrap_or(file_name).to_owned(),
+        None | Some(Packing::Text(_) | Packing::Member { .. }) => {
+            without(&["gz", "gzip", "zst", "zstd"]).unwrap_or(file_name).to_owned()
+        }
         Some(Packing::Xlsx { .. }) => format!("{}.csv", without(&["xlsx", "xlsm", "zip"]).unwrap_or(file_name)),
         Some(Packing::Parquet) => format!("{}.jsonl", without(&["parquet", "parq", "pq"]).unwrap_or(file_name)),
     }
@@ -35,7 +37,7 @@ pub fn text_content_type<'a>(content_type: &'a str, packing: Option<&Packing>) -
     match packing {
         Some(Packing::Xlsx { .. }) => Some("text/csv"),
         Some(Packing::Parquet) => Some("application/x-ndjson"),
-        None | Some(Packing::Text(_)) => {
+        None | Some(Packing::Text(_) | Packing::Member { .. }) => {
             let says_nothing = matches!(
                 essence(content_type).as_str(),
                 "application/gzip" | "application/x-gzip" | "application/zstd" | "application/octet-stream"

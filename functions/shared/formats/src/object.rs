@@ -8,6 +8,7 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use rowmill_core::model::files::ZipMember;
 use rowmill_core::model::packing::Packing;
 use rowmill_core::model::spec::SourceFile;
 use rowmill_core::ports::{Objects, PortError, patience};
@@ -15,6 +16,7 @@ use tokio::runtime::Handle;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
+use crate::members::members;
 use crate::{DecodeError, Decoded, Limits, ReadAhead, SourceReader, decode_file};
 
 /// Size of one read of a file.
@@ -84,6 +86,20 @@ impl TextStream {
     pub const fn decoded(&self) -> Decoded {
         self.decoded
     }
+}
+
+/// The files in a zip archive, with their names, in the order of its directory.
+///
+/// # Errors
+/// See [`DecodeError`]. [`port_error`] extracts the errors of reading the object.
+pub async fn zip_members(
+    objects: Arc<dyn Objects>,
+    file: &SourceFile,
+    limits: Limits,
+) -> Result<Vec<(String, ZipMember)>, DecodeError> {
+    let object = ObjectReader::new(objects, file.clone(), 1);
+    let read = tokio::task::spawn_blocking(move || members(object, &limits));
+    read.await.unwrap_or_else(|error| Err(DecodeError::Source(io::Error::other(error))))
 }
 
 /// Extracts the error of reading the object behind a [`TextStream`]. Returns all errors about the object's content

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
+use rowmill_core::model::files::ZipMember;
 use rowmill_core::model::packing::{Packing, TextPacking};
 use rowmill_core::model::spec::SourceFile;
 use rowmill_core::model::warnings::{self, Warning};
@@ -47,6 +48,13 @@ pub enum OpenError {
     Port(#[from] PortError),
 }
 
+impl OpenError {
+    /// That of decoding an object.
+    pub fn of(error: DecodeError) -> Self {
+        port_error(error).map_or_else(Self::from, Self::from)
+    }
+}
+
 /// The beginning of a text.
 #[derive(Clone, Debug, Default)]
 pub struct FirstText {
@@ -86,9 +94,6 @@ pub async fn open_read(
     let whole = length >= file.size;
     let hints = Hints { content_type: Some(content_type), file_name, ..hints(params)? };
     let packing = detect(&prefix, &hints)?;
-    let params = text_params(params, packing.as_ref())?;
-    let file_name = file_name.map(|name| text_file_name(name, packing.as_ref()));
-    let content_type = text_content_type(content_type, packing.as_ref());
     let first = match &packing {
         None => FirstText { bytes: prefix, whole },
         Some(packing @ Packing::Text(text_packing)) => {
@@ -101,10 +106,44 @@ pub async fn open_read(
         }
         Some(packing) => first_text(objects, file, packing, prefix_max(length)).await?,
     };
+    with_head(packing, first, (content_type, file_name), params)
+}
+
+/// Opens a file in a zip archive.
+pub async fn open_member(
+    objects: &Arc<dyn Objects>,
+    file: &SourceFile,
+    member: ZipMember,
+    file_name: &str,
+    params: &Map<String, Value>,
+) -> Result<Opened, OpenError> {
+    let max_bytes = prefix_max(0);
+    let stored = Packing::Member { member, text: TextPacking::default() };
+    let first = first_text(objects, file, &stored, max_bytes).await?;
+    let text = match detect(&first.bytes, &Hints { file_name: Some(file_name), ..hints(params)? })? {
+        None => TextPacking::default(),
+        Some(Packing::Text(text)) if text.compression.is_none() => text,
+        Some(_) => return Err(FormatError::Nested { outer: "zip", inner: "a packed file" }.into()),
+    };
+    let (bytes, whole) = decode_prefix(text, &first.bytes, first.whole, max_bytes)?;
+    let first = FirstText { bytes: bytes.into(), whole };
+    with_head(Some(Packing::Member { member, text }), first, ("", Some(file_name)), params)
+}
+
+/// A file that is packed like this, whose text begins like this.
+fn with_head(
+    packing: Option<Packing>,
+    first: FirstText,
+    (content_type, file_name): (&str, Option<&str>),
+    params: &Map<String, Value>,
+) -> Result<Opened, OpenError> {
+    let params = text_params(params, packing.as_ref())?;
+    let file_name = file_name.map(|name| text_file_name(name, packing.as_ref()));
+    let content_type = text_content_type(content_type, packing.as_ref());
     let head = read_head(&first.bytes, first.whole, &params, content_type, file_name.as_deref())?;
-    let warnings = match packing {
-        None | Some(Packing::Text(TextPacking { charset: None, .. })) => utf8_warning(&first.bytes, first.whole),
-        Some(_) => Vec::new(),
+    let warnings = match packing.as_ref().is_none_or(Packing::is_utf8) {
+        true => utf8_warning(&first.bytes, first.whole),
+        false => Vec::new(),
     };
     Ok(Opened { packing, head, warnings, first, params })
 }
@@ -122,7 +161,7 @@ pub async fn first_text(
         match stream.next().await {
             Ok(Some(block)) => text.extend_from_slice(&block.bytes),
             Ok(None) => return Ok(FirstText { bytes: text.into(), whole: true }),
-            Err(error) => return Err(port_error(error).map_or_else(OpenError::from, OpenError::from)),
+            Err(error) => return Err(OpenError::of(error)),
         }
     }
     text.truncate(max_bytes);

@@ -124,7 +124,7 @@ fn with_decoder<S: BufRead, T>(
 }
 
 /// Passes the output of the decoder, as lines of UTF-8, to `write`. The outer error comes from the decoder.
-fn pump(
+pub(crate) fn pump(
     decoder: &mut dyn Read,
     packing: TextPacking,
     mut write: impl FnMut(&[u8]) -> Result<(), Stopped>,

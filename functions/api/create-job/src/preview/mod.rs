@@ -20,7 +20,7 @@ use rowmill_core::model::spec::Source;
 use rowmill_core::model::warnings;
 use rowmill_core::ports::processor::InputKind;
 use rowmill_core::text::{Format, Head};
-use rowmill_formats::FirstText;
+use rowmill_formats::{FirstText, FormatError};
 
 use crate::create::Creator;
 use crate::error::CreateJobError;
@@ -77,6 +77,9 @@ impl Creator {
         let now = self.clock.now();
         let detector = self.detector(now);
         let DetectedSource { source, head, warnings: found, first, params } = detector.file(owner, &job).await?;
+        if matches!(source, Source::Awaited(_)) {
+            return Err(FormatError::Zip.into());
+        }
         let mut shown = self.read_rows(&first, &source, &head, rows);
         if shown.needs_more(rows) && !first.whole {
             let first = detector.text(&source, TEXT_MAX_BYTES).await?;
@@ -136,7 +139,7 @@ fn format_of(source: &Source, head: &Head) -> (FileFormat, Option<FilePacking>, 
     let text = match packing {
         Some(Packing::Xlsx { .. }) => return (FileFormat::Xlsx, None, None, None),
         Some(Packing::Parquet) => return (FileFormat::Parquet, None, None, None),
-        Some(Packing::Text(text)) => *text,
+        Some(Packing::Text(text) | Packing::Member { text, .. }) => *text,
         None => TextPacking::default(),
     };
     let compression = text.compression.map(|compression| match compression {

@@ -38,12 +38,33 @@ pub struct ListedFile {
     /// Its media type, if it was declared.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub content_type: Option<String>,
+    /// Where it is in its object, if that is a zip archive.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub member: Option<ZipMember>,
 }
 
 impl ListedFile {
     pub fn object(&self) -> SourceFile {
-        SourceFile { file_guid: None, key: self.key.clone(), etag: self.etag.clone(), size: self.size }
+        let size = self.member.map_or(self.size, |member| member.archive_bytes);
+        SourceFile { file_guid: None, key: self.key.clone(), etag: self.etag.clone(), size }
     }
+}
+
+/// A file in a zip archive, as the directory of the archive describes it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ZipMember {
+    /// Length of the archive.
+    pub archive_bytes: u64,
+    /// Where its header begins in the archive.
+    pub offset: u64,
+    /// Length of its data in the archive.
+    pub bytes: u64,
+    /// The checksum of its content.
+    pub crc32: u32,
+    /// The number of the compression: 0 for none, 8 for deflate.
+    pub method: u16,
+    pub is_encrypted: bool,
 }
 
 /// The name of a head in a job over many files: files with the same dialect and columns have the same.

@@ -4,6 +4,8 @@ use encoding_rs::Encoding;
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+use super::files::ZipMember;
+
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", tag = "kind")]
 pub enum Packing {
@@ -20,10 +22,27 @@ pub enum Packing {
     },
     /// A Parquet file, whose rows become JSON lines. Needs a temporary file.
     Parquet,
+    /// A file in a zip archive.
+    Member { member: ZipMember, text: TextPacking },
 }
 
 const fn is_zero(number: &u32) -> bool {
     *number == 0
+}
+
+impl Packing {
+    /// How its text is packed, if it is text.
+    pub const fn text(&self) -> Option<&TextPacking> {
+        match self {
+            Self::Text(text) | Self::Member { text, .. } => Some(text),
+            Self::Xlsx { .. } | Self::Parquet => None,
+        }
+    }
+
+    /// True if its bytes are to be UTF-8.
+    pub fn is_utf8(&self) -> bool {
+        self.text().is_some_and(|text| text.charset.is_none())
+    }
 }
 
 /// How text is packed. The default is plain UTF-8.

@@ -87,6 +87,8 @@ pub enum AwaitedFile {
     Upload(FileGuid),
     /// A result file of a job that has not ended.
     Result { job: JobGuid, kind: ResultKind },
+    /// The files in an upload that is a zip archive, which are not listed yet.
+    Archive(FileGuid),
     /// The objects of a bucket, which are not listed yet.
     Objects { bucket: String, prefix: String, suffix: String },
 }
@@ -103,7 +105,7 @@ impl Source {
     /// The upload that the job reads, or will read.
     pub fn upload(&self) -> Option<FileGuid> {
         match self {
-            Self::Awaited(AwaitedFile::Upload(file_guid)) => Some(*file_guid),
+            Self::Awaited(AwaitedFile::Upload(file_guid) | AwaitedFile::Archive(file_guid)) => Some(*file_guid),
             _ => self.file()?.file_guid,
         }
     }

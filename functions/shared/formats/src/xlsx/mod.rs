@@ -10,7 +10,6 @@
 //! any size in memory, and the process ends if memory runs out. They also reject a whole sheet because of one unknown
 //! error value.
 
-mod archive;
 mod cell;
 mod csv;
 mod date;
@@ -23,16 +22,15 @@ mod xml;
 use std::io::{Read, Seek};
 use std::ops::ControlFlow;
 
-use archive::Archive;
 use csv::Rows;
 use strings::SharedStrings;
 use styles::Styles;
 use workbook::Workbook;
 
 use crate::blocks::{Block, Blocks, Stopped};
-use crate::error::{DecodeError, Place};
 use crate::source::Source;
 use crate::watch::Watch;
+use crate::zip::{Archive, Kind};
 
 /// Writes the text of the sheet to `sink`. Without a name, the first visible sheet is used. `title_rows` of its rows
 /// that are not empty stand before the header.
@@ -43,20 +41,16 @@ pub(crate) fn decode<R: Read + Seek>(
     watch: &Watch,
     sink: impl FnMut(Block<'_>) -> ControlFlow<()>,
 ) -> Result<(), Stopped> {
-    let mut archive = Archive::open(Source::new(file, watch), watch)?;
+    let mut archive = Archive::open(Kind::Workbook, Source::new(file, watch), watch)?;
     let workbook = Workbook::read(&mut archive, watch)?;
     let path = workbook.sheet(sheet)?;
     let styles = Styles::read(&mut archive, &workbook, watch)?;
     let strings = SharedStrings::read(&mut archive, &workbook, watch)?;
     let Some(entry) = archive.find(path) else {
-        return Err(damaged_archive("a sheet that it lists is missing").into());
+        return Err(Kind::Workbook.damaged("a sheet that it lists is missing").into());
     };
     let mut blocks = Blocks::new(watch, Some(archive.size()), sink);
     let part = archive.read(&entry)?;
     sheet::read(part, path, &strings, &styles, watch, Rows::new(&mut blocks, title_rows))?;
     blocks.finish()
-}
-
-fn damaged_archive(problem: &'static str) -> DecodeError {
-    DecodeError::Corrupt { format: "workbook", at: Place::Somewhere, problem, source: None }
 }

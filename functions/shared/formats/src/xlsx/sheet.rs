@@ -5,7 +5,6 @@ use std::ops::ControlFlow;
 
 use quick_xml::events::BytesStart;
 
-use super::archive::Part;
 use super::cell::{Kind, push_text};
 use super::csv::Rows;
 use super::strings::{SharedStrings, read_text};
@@ -14,6 +13,7 @@ use super::xml::{Piece, Xml, attribute};
 use crate::blocks::{Block, Stopped};
 use crate::error::{DecodeError, Place};
 use crate::watch::Watch;
+use crate::zip::Part;
 
 /// Maximum number of columns in a sheet (the limit of Excel).
 const COLUMNS_MAX: usize = 16_384;
@@ -27,7 +27,7 @@ pub(super) fn read<R: Read, S: FnMut(Block<'_>) -> ControlFlow<()>>(
     watch: &Watch,
     mut rows: Rows<'_, '_, S>,
 ) -> Result<(), Stopped> {
-    let size = part.file_size();
+    let size = part.expands_from();
     // No limit for this part: the limits of expanded bytes and of cells are enough.
     let mut xml = Xml::new(part, path, watch, u64::MAX, |limit| DecodeError::SheetTooLarge { what: "bytes", limit });
     let mut cell = Cell::default();

@@ -2,11 +2,11 @@
 
 use std::io::{Read, Seek};
 
-use super::archive::Archive;
 use super::workbook::Workbook;
 use super::xml::{Piece, Xml, attribute};
 use crate::error::DecodeError;
 use crate::watch::Watch;
+use crate::zip::Archive;
 
 /// The shared strings, concatenated. This takes less memory than separate strings.
 #[derive(Default)]

@@ -3,11 +3,11 @@
 use std::collections::HashMap;
 use std::io::{Read, Seek};
 
-use super::archive::Archive;
 use super::workbook::{Workbook, too_large};
 use super::xml::{Piece, SMALL_PART_MAX_BYTES, Xml, attribute};
 use crate::error::DecodeError;
 use crate::watch::Watch;
+use crate::zip::Archive;
 
 /// The meaning of a number.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

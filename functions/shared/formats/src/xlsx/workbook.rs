@@ -3,10 +3,10 @@
 use std::collections::HashMap;
 use std::io::{Read, Seek};
 
-use super::archive::Archive;
 use super::xml::{Piece, SMALL_PART_MAX_BYTES, Xml, attribute};
 use crate::error::{DecodeError, shortened};
 use crate::watch::Watch;
+use crate::zip::Archive;
 
 /// The sheets of a workbook, and the paths of its other parts.
 pub(super) struct Workbook {

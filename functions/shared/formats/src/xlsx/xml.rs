@@ -8,9 +8,9 @@ use quick_xml::escape::resolve_predefined_entity;
 use quick_xml::events::{BytesEnd, BytesRef, BytesStart, Event};
 use quick_xml::reader::Reader;
 
-use super::archive::Part;
 use crate::error::{DecodeError, Place, shortened};
 use crate::watch::Watch;
+use crate::zip::Part;
 
 /// Maximum nesting depth of elements. Real workbooks have little nesting.
 const DEPTH_MAX: usize = 64;

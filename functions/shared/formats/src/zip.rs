@@ -1,19 +1,20 @@
-//! Reads the zip archive of a workbook.
+//! Reads zip archives: workbooks, and archives whose members are the files of a job.
 //!
 //! No zip crate is used, because those believe the declared number of files and allocate memory for it. All that is
-//! needed here is to find a part and to decompress it under a limit.
+//! needed here is to find a member and to decompress it under a limit.
 
 use std::io::{self, BufReader, Read, Seek, SeekFrom};
 
 use flate2::bufread::DeflateDecoder;
 use memchr::memmem;
 
-use super::damaged_archive;
-use crate::error::DecodeError;
+use rowmill_core::model::files::ZipMember;
+
+use crate::error::{DecodeError, Place};
 use crate::source::Source;
 use crate::watch::Watch;
 
-/// Maximum size of the archive's directory, in bytes. A workbook needs about 100 bytes for each part.
+/// Maximum size of the archive's directory, in bytes. A member needs about 100 bytes.
 const DIRECTORY_MAX_BYTES: u64 = 4 * 1024 * 1024;
 
 const END_MAGIC: &[u8] = b"PK\x05\x06";
@@ -29,72 +30,92 @@ const LOCAL_BYTES: usize = 30;
 /// Marks a 32-bit field whose real value is in the ZIP64 extra field.
 const IN_EXTRA_FIELD: u64 = 0xFFFF_FFFF;
 
-/// The archive and the parts that it lists.
-pub(super) struct Archive<R> {
-    file: Source<R>,
-    size: u64,
-    entries: Vec<Entry>,
-    watch: Watch,
+/// What an archive is to its user.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Kind {
+    Workbook,
+    /// Its members are files.
+    Files,
 }
 
-/// A part of the archive.
-#[derive(Clone)]
-pub(super) struct Entry {
-    /// Its path in lower case, because paths in workbooks are case-insensitive.
-    path: String,
-    is_encrypted: bool,
-    method: u16,
-    crc32: u32,
-    compressed_bytes: u64,
-    header_offset: u64,
+impl Kind {
+    pub(crate) fn damaged(self, problem: &'static str) -> DecodeError {
+        let format = if self == Self::Workbook { "workbook" } else { "zip archive" };
+        DecodeError::Corrupt { format, at: Place::Somewhere, problem, source: None }
+    }
+
+    fn unsupported(self, what: &'static str) -> DecodeError {
+        match self {
+            Self::Workbook => DecodeError::UnsupportedXlsx { what },
+            Self::Files => DecodeError::UnsupportedZip { what },
+        }
+    }
+}
+
+/// An archive, and the members that its directory lists.
+pub(crate) struct Archive<R> {
+    kind: Kind,
+    file: Source<R>,
+    size: u64,
+    members: Vec<(String, ZipMember)>,
+    watch: Watch,
 }
 
 impl<R: Read + Seek> Archive<R> {
     /// Reads the directory at the end of the file.
-    pub(super) fn open(file: Source<R>, watch: &Watch) -> Result<Self, DecodeError> {
-        let mut archive = Self { file, size: 0, entries: Vec::new(), watch: watch.clone() };
+    pub(crate) fn open(kind: Kind, file: Source<R>, watch: &Watch) -> Result<Self, DecodeError> {
+        let mut archive = Self::of_members(kind, file, 0, watch);
         archive.size = archive.file.seek(SeekFrom::End(0)).map_err(|error| archive.read_error(error))?;
         let (offset, length) = archive.directory()?;
         let directory = archive.read_at(offset, length as usize)?;
-        archive.entries = entries(&directory)?;
+        archive.members = archive.listed(&directory)?;
         Ok(archive)
     }
 
-    pub(super) fn size(&self) -> u64 {
+    /// An archive of this length, of which the members are known.
+    pub(crate) fn of_members(kind: Kind, file: Source<R>, size: u64, watch: &Watch) -> Self {
+        Self { kind, file, size, members: Vec::new(), watch: watch.clone() }
+    }
+
+    pub(crate) fn size(&self) -> u64 {
         self.size
     }
 
-    pub(super) fn find(&self, path: &str) -> Option<Entry> {
-        let path = normalized(path);
-        self.entries.iter().find(|entry| entry.path == path).cloned()
+    /// The members in the order of the directory, with their paths.
+    pub(crate) fn members(&self) -> &[(String, ZipMember)] {
+        &self.members
     }
 
-    /// A reader of the decompressed part.
-    pub(super) fn read<'a>(&'a mut self, entry: &Entry) -> Result<Part<'a, R>, DecodeError> {
-        if entry.is_encrypted {
-            return Err(DecodeError::UnsupportedXlsx { what: "is encrypted" });
+    /// The member with this path. Paths in workbooks are case-insensitive.
+    pub(crate) fn find(&self, path: &str) -> Option<ZipMember> {
+        let path = normalized(path);
+        self.members.iter().find(|(name, _)| normalized(name) == path).map(|(_, member)| *member)
+    }
+
+    /// A reader of the decompressed member.
+    pub(crate) fn read<'a>(&'a mut self, member: &ZipMember) -> Result<Part<'a, R>, DecodeError> {
+        if member.is_encrypted {
+            return Err(self.kind.unsupported("is encrypted"));
         }
-        let header = self.read_at(entry.header_offset, LOCAL_BYTES)?;
+        let header = self.read_at(member.offset, LOCAL_BYTES)?;
         if !header.starts_with(LOCAL_MAGIC) {
-            return Err(damaged_archive("a part is missing at the position in the directory"));
+            return Err(self.kind.damaged("a part is missing at the position in the directory"));
         }
-        let start = entry.header_offset + LOCAL_BYTES as u64 + number(&header, 26, 2) + number(&header, 28, 2);
+        let start = member.offset + LOCAL_BYTES as u64 + number(&header, 26, 2) + number(&header, 28, 2);
         self.file.seek(SeekFrom::Start(start)).map_err(|error| self.read_error(error))?;
-        let (watch, size) = (self.watch.clone(), self.size);
-        let compressed = BufReader::with_capacity(64 * 1024, (&mut self.file).take(entry.compressed_bytes));
-        let content = match entry.method {
+        let watch = self.watch.clone();
+        let compressed = BufReader::with_capacity(64 * 1024, (&mut self.file).take(member.bytes));
+        let content = match member.method {
             0 => Content::Stored(compressed),
             8 => Content::Deflated(Box::new(DeflateDecoder::new(compressed))),
-            _ => {
-                return Err(DecodeError::UnsupportedXlsx { what: "is compressed with a method other than deflate" });
-            }
+            _ => return Err(self.kind.unsupported("is compressed with a method other than deflate")),
         };
         Ok(Part {
             content,
             crc32: crc32fast::Hasher::new(),
-            expected_crc32: entry.crc32,
-            compressed_bytes: entry.compressed_bytes,
-            file_size: size,
+            expected_crc32: member.crc32,
+            compressed_bytes: member.bytes,
+            expands_from: if self.kind == Kind::Workbook { self.size } else { member.bytes },
             watch,
         })
     }
@@ -109,28 +130,25 @@ impl<R: Read + Seek> Archive<R> {
             .find(|&at| {
                 at + END_BYTES <= tail.len() && at + END_BYTES + number(&tail, at + 20, 2) as usize == tail.len()
             })
-            .ok_or_else(|| damaged_archive("the end of its directory is missing"))?;
+            .ok_or_else(|| self.kind.damaged("the end of its directory is missing"))?;
         let (mut length, mut offset) = (number(&tail, at + 12, 4), number(&tail, at + 16, 4));
         let locator = at.checked_sub(END_64_LOCATOR_BYTES).filter(|&at| tail[at..].starts_with(END_64_LOCATOR_MAGIC));
         if let Some(locator) = locator {
             let end = self.read_at(number(&tail, locator + 8, 8), END_64_BYTES)?;
             if !end.starts_with(END_64_MAGIC) {
-                return Err(damaged_archive("its directory is missing at the declared position"));
+                return Err(self.kind.damaged("its directory is missing at the declared position"));
             }
             (length, offset) = (number(&end, 40, 8), number(&end, 48, 8));
         }
         if length > DIRECTORY_MAX_BYTES {
-            return Err(DecodeError::SheetTooLarge {
-                what: "bytes in its archive directory",
-                limit: DIRECTORY_MAX_BYTES,
-            });
+            return Err(self.kind.unsupported("has an archive directory of more than 4 MiB"));
         }
         Ok((offset, length))
     }
 
     fn read_at(&mut self, offset: u64, length: usize) -> Result<Vec<u8>, DecodeError> {
         if offset.checked_add(length as u64).is_none_or(|end| end > self.size) {
-            return Err(damaged_archive("it refers to a position after its end"));
+            return Err(self.kind.damaged("it refers to a position after its end"));
         }
         let mut bytes = vec![0; length];
         let read = self.file.seek(SeekFrom::Start(offset)).and_then(|_| self.file.read_exact(&mut bytes));
@@ -140,45 +158,45 @@ impl<R: Read + Seek> Archive<R> {
     fn read_error(&self, error: io::Error) -> DecodeError {
         self.watch.take_failure().unwrap_or_else(|| match error.kind() {
             io::ErrorKind::InvalidInput | io::ErrorKind::UnexpectedEof => {
-                damaged_archive("it refers to a position after its end")
+                self.kind.damaged("it refers to a position after its end")
             }
             _ => DecodeError::Source(error),
         })
     }
-}
 
-/// Parses the parts in a directory.
-fn entries(mut directory: &[u8]) -> Result<Vec<Entry>, DecodeError> {
-    let mut entries = Vec::new();
-    while directory.starts_with(ENTRY_MAGIC) && directory.len() >= ENTRY_BYTES {
-        let field = |at| number(directory, at, 2) as usize;
-        let (name_bytes, extra_bytes, comment_bytes) = (field(28), field(30), field(32));
-        let name_end = ENTRY_BYTES + name_bytes;
-        let extra_end = name_end + extra_bytes;
-        let end = extra_end + comment_bytes;
-        if directory.len() < end {
-            return Err(damaged_archive("its directory ends inside an entry"));
+    /// Parses the members in a directory.
+    fn listed(&self, mut directory: &[u8]) -> Result<Vec<(String, ZipMember)>, DecodeError> {
+        let mut members = Vec::new();
+        while directory.starts_with(ENTRY_MAGIC) && directory.len() >= ENTRY_BYTES {
+            let field = |at| number(directory, at, 2) as usize;
+            let (name_bytes, extra_bytes, comment_bytes) = (field(28), field(30), field(32));
+            let name_end = ENTRY_BYTES + name_bytes;
+            let extra_end = name_end + extra_bytes;
+            let end = extra_end + comment_bytes;
+            if directory.len() < end {
+                return Err(self.kind.damaged("its directory ends inside an entry"));
+            }
+            let mut large = large_numbers(&directory[name_end..extra_end]);
+            let mut large_or = |at| match number(directory, at, 4) {
+                IN_EXTRA_FIELD => large.next().unwrap_or(IN_EXTRA_FIELD),
+                number => number,
+            };
+            // The extra field has these numbers in this order, each one only if it did not fit into its 32-bit field.
+            let _inflated_bytes = large_or(24);
+            let (bytes, offset) = (large_or(20), large_or(42));
+            let member = ZipMember {
+                archive_bytes: self.size,
+                offset,
+                bytes,
+                crc32: number(directory, 16, 4) as u32,
+                method: number(directory, 10, 2) as u16,
+                is_encrypted: number(directory, 8, 2) & 1 == 1,
+            };
+            members.push((String::from_utf8_lossy(&directory[ENTRY_BYTES..name_end]).into_owned(), member));
+            directory = &directory[end..];
         }
-        let mut large = large_numbers(&directory[name_end..extra_end]);
-        let mut large_or = |at| match number(directory, at, 4) {
-            IN_EXTRA_FIELD => large.next().unwrap_or(IN_EXTRA_FIELD),
-            number => number,
-        };
-        // The extra field has these numbers in this order, each one only if it did not fit into its 32-bit field.
-        let _inflated_bytes = large_or(24);
-        let compressed_bytes = large_or(20);
-        let header_offset = large_or(42);
-        entries.push(Entry {
-            path: normalized(&String::from_utf8_lossy(&directory[ENTRY_BYTES..name_end])),
-            is_encrypted: number(directory, 8, 2) & 1 == 1,
-            method: number(directory, 10, 2) as u16,
-            crc32: number(directory, 16, 4) as u32,
-            compressed_bytes,
-            header_offset,
-        });
-        directory = &directory[end..];
+        Ok(members)
     }
-    Ok(entries)
 }
 
 /// The 64-bit numbers in the ZIP64 extra field of an entry.
@@ -206,12 +224,13 @@ fn normalized(path: &str) -> String {
 }
 
 /// A reader that decompresses a part. Reading its end fails if the checksum does not match.
-pub(super) struct Part<'a, R> {
+pub(crate) struct Part<'a, R> {
     content: Content<'a, R>,
     crc32: crc32fast::Hasher,
     expected_crc32: u32,
     compressed_bytes: u64,
-    file_size: u64,
+    /// Number of bytes of the file that the text is made from.
+    expands_from: u64,
     watch: Watch,
 }
 
@@ -223,12 +242,12 @@ enum Content<'a, R> {
 }
 
 impl<R: Read> Part<'_, R> {
-    pub(super) fn file_size(&self) -> u64 {
-        self.file_size
+    pub(crate) fn expands_from(&self) -> u64 {
+        self.expands_from
     }
 
     /// The share of this part that was read, from 0 to 1.
-    pub(super) fn progress(&self) -> f64 {
+    pub(crate) fn progress(&self) -> f64 {
         let left = match &self.content {
             Content::Stored(compressed) => compressed.get_ref().limit(),
             Content::Deflated(decoder) => decoder.get_ref().get_ref().limit(),
@@ -247,7 +266,7 @@ impl<R: Read> Read for Part<'_, R> {
             return Err(io::Error::new(io::ErrorKind::InvalidData, "the checksum does not match"));
         }
         self.crc32.update(&buffer[..count]);
-        self.watch.add_inflated(count as u64, self.file_size).map_err(|error| self.watch.fail(error))?;
+        self.watch.add_inflated(count as u64, self.expands_from).map_err(|error| self.watch.fail(error))?;
         Ok(count)
     }
 }

@@ -1,0 +1,81 @@
+//! The members of a zip archive as the files of a job.
+//!
+//! A member is text, plain or in another charset, or a JSON array. It is decompressed as a stream.
+
+use std::io::{self, Read, Seek};
+use std::ops::ControlFlow;
+
+use rowmill_core::model::files::ZipMember;
+use rowmill_core::model::keys::KEY_MAX_BYTES;
+use rowmill_core::model::packing::TextPacking;
+
+use crate::blocks::{Block, Blocks, Stopped};
+use crate::error::{DecodeError, Place};
+use crate::limits::Limits;
+use crate::source::Source;
+use crate::stream::pump;
+use crate::watch::Watch;
+use crate::zip::{Archive, Kind};
+
+/// The most files in an archive.
+pub const MEMBERS_MAX: usize = 10_000;
+
+/// The members that are files, with their names, in the order of the directory.
+///
+/// # Errors
+/// There is none, or there are too many; or two of them share bytes, which only a decompression bomb does.
+pub fn members(file: impl Read + Seek, limits: &Limits) -> Result<Vec<(String, ZipMember)>, DecodeError> {
+    let watch = Watch::new(*limits);
+    let archive = Archive::open(Kind::Files, Source::new(file, &watch), &watch)?;
+    // What macOS adds to an archive is not the user's.
+    let is_file = |name: &str| !name.ends_with('/') && !name.starts_with("__MACOSX/") && !name.ends_with(".DS_Store");
+    let members: Vec<_> = archive.members().iter().filter(|(name, _)| is_file(name)).cloned().collect();
+    let unsupported = |what| Err(DecodeError::UnsupportedZip { what });
+    if members.is_empty() {
+        return unsupported("has no file in it");
+    }
+    if members.len() > MEMBERS_MAX {
+        return unsupported("has more than the maximum of 10000 files");
+    }
+    if members.iter().any(|(name, _)| name.len() > KEY_MAX_BYTES) {
+        return unsupported("has a file whose name is longer than 1024 bytes");
+    }
+    let mut places: Vec<_> = members.iter().map(|(_, member)| (member.offset, member.bytes)).collect();
+    places.sort_unstable();
+    let overlap = |pair: &[(u64, u64)]| pair[0].0.checked_add(pair[0].1).is_none_or(|end| end >= pair[1].0);
+    if places.windows(2).any(overlap) {
+        return Err(Kind::Files.damaged("two of its files share bytes"));
+    }
+    Ok(members)
+}
+
+/// Writes the text of a member to `sink`.
+pub(crate) fn decode(
+    file: impl Read + Seek,
+    (member, packing): (&ZipMember, TextPacking),
+    watch: &Watch,
+    sink: impl FnMut(Block<'_>) -> ControlFlow<()>,
+) -> Result<(), Stopped> {
+    let source = Source::new(file, watch);
+    let mut archive = Archive::of_members(Kind::Files, source, member.archive_bytes, watch);
+    let mut part = archive.read(member)?;
+    let mut blocks = Blocks::new(watch, Some(member.bytes), sink);
+    let decoded = pump(&mut part, packing, |text| {
+        blocks.set_consumed(watch.read());
+        blocks.write(text)
+    });
+    match decoded {
+        Ok(Ok(())) => blocks.finish(),
+        Ok(Err(stopped)) => Err(stopped),
+        Err(error) => Err(Stopped::Failed(watch.take_failure().unwrap_or_else(|| damaged(member, error, watch)))),
+    }
+}
+
+fn damaged(member: &ZipMember, error: io::Error, watch: &Watch) -> DecodeError {
+    let problem = match error.kind() {
+        io::ErrorKind::UnexpectedEof => "data is missing at the end of the file in it",
+        _ => "its data cannot be decompressed, or its checksum is wrong",
+    };
+    let at = Place::Byte(member.offset.saturating_add(watch.read()));
+    DecodeError::Corrupt { format: "zip archive", at, problem, source: Some(Box::new(error)) }
+}
