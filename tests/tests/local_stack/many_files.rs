@@ -144,6 +144,11 @@ fn the_command_runs_one_job_on_several_files_and_on_objects() {
         assert!(ran.out.contains("\n  succeeded  3\n"), "{}", ran.out);
         stack.lay_down(BUCKET, "local/command/a.csv", "id\n1\n").await;
         stack.lay_down(BUCKET, "local/command/b.txt", "id\n1\n").await;
+        let listed = format!("{BUCKET},local/command/a.csv\n{BUCKET},local/none.csv\n");
+        let manifest = user.file("manifest.csv", listed.as_bytes());
+        let ran = user.runs(&["run", &manifest, "--manifest", "--type", "validate"]).await;
+        assert_eq!(ran.code, Some(3), "{}{}", ran.out, ran.err);
+        assert!(ran.out.contains("\n  succeeded  1\n") && ran.out.contains("file_not_found"), "{}", ran.out);
         let objects = format!("s3://{BUCKET}/local/command/*.csv");
         let ran = user.runs(&["run", &objects, "--type", "validate"]).await;
         assert_eq!(ran.code, Some(0), "{}{}", ran.out, ran.err);

@@ -19,6 +19,7 @@ mod inputs;
 mod isolation;
 mod joint_commits;
 mod lanes;
+mod manifests;
 mod many_files;
 mod neighbours;
 mod owner_priorities;

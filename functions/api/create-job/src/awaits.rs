@@ -11,7 +11,7 @@ use rowmill_core::ports::{PortError, found};
 use crate::create::{Creator, Specified};
 use crate::error::CreateJobError;
 use crate::request::{CreateJobRequest, InvalidField};
-use crate::{inputs, source};
+use crate::{input_manifest, inputs, source};
 
 /// Result of a look at what a job waits for.
 #[derive(Debug)]
@@ -45,7 +45,10 @@ impl Creator {
             }
             (None, Source::Awaited(AwaitedFile::Result { job, .. })) => Some(Awaits::Job(*job)),
             (None, Source::Awaited(AwaitedFile::Upload(_))) => Some(Awaits::File),
-            (None, Source::Awaited(AwaitedFile::Archive(_) | AwaitedFile::Objects { .. })) => Some(Awaits::Files),
+            (
+                None,
+                Source::Awaited(AwaitedFile::Archive(_) | AwaitedFile::Manifest(_) | AwaitedFile::Objects { .. }),
+            ) => Some(Awaits::Files),
             (None, _) => None,
         };
         match (awaits, request.dedupe) {
@@ -97,6 +100,9 @@ impl Creator {
                 (Some(file_guid), None)
             }
             Source::Awaited(AwaitedFile::Result { job, kind }) => (None, Some(JobSource::of_result(job, kind))),
+            Source::Awaited(AwaitedFile::Manifest(file_guid)) => {
+                (None, Some(JobSource { manifest: Some(file_guid), ..JobSource::default() }))
+            }
             Source::Awaited(AwaitedFile::Objects { bucket, prefix, suffix }) => {
                 let s3 = Some(ObjectSource { bucket, prefix, suffix: Some(suffix) });
                 (None, Some(JobSource { s3, ..JobSource::default() }))
@@ -125,6 +131,9 @@ impl Creator {
                 match detected.source {
                     Source::Awaited(AwaitedFile::Archive(file_guid)) => {
                         source::many(detector.members(&job.owner, file_guid).await?)
+                    }
+                    Source::Awaited(AwaitedFile::Manifest(file_guid)) => {
+                        source::many(input_manifest::list(&detector, &job.owner, file_guid, self.limits.chunks).await?)
                     }
                     _ => detected,
                 }

@@ -4,8 +4,8 @@ use rowmill_api::request::ObjectSource;
 use rowmill_core::model::files::ListedFile;
 use rowmill_core::model::ids::Owner;
 use rowmill_core::model::keys;
-use rowmill_core::model::spec::AwaitedFile;
-use rowmill_core::ports::{ObjectLists, PortError};
+use rowmill_core::model::spec::{AwaitedFile, SourceFile};
+use rowmill_core::ports::{ListedObject, ObjectLists, PortError};
 use rowmill_settings::InputSettings;
 
 use crate::error::CreateJobError;
@@ -20,6 +20,10 @@ const LIST_MAX_BYTES: usize = 128 * 1024 * 1024;
 
 /// The longest ending of keys, in bytes.
 const SUFFIX_MAX_BYTES: usize = 255;
+
+const NOT_ALLOWED: &str = "is not a bucket that this stack may read, see its parameter `InputBuckets`.";
+
+const SLASH: &str = "cannot be allowed: the name of the caller has a `/`.";
 
 /// The buckets of others that jobs may read.
 #[derive(Clone, Debug, Default)]
@@ -37,6 +41,35 @@ impl Inputs {
         Self { buckets: buckets.map(str::to_owned).collect(), prefix: settings.prefix }
     }
 
+    /// Checks that objects may be read at all.
+    pub fn check_any(&self) -> Result<(), InvalidField> {
+        match self.buckets.is_empty() {
+            true => {
+                let message =
+                    "names objects in buckets of others, but this stack reads none, see its parameter `InputBuckets`.";
+                Err(InvalidField::new("source", message))
+            }
+            false => Ok(()),
+        }
+    }
+
+    /// Checks that this caller may read an object.
+    ///
+    /// # Errors
+    /// Why it may not, as the rest of a sentence.
+    pub fn check(&self, owner: &Owner, bucket: &str, key: &str) -> Result<(), String> {
+        if !self.buckets.iter().any(|allowed| allowed == bucket) {
+            return Err(format!("names the bucket `{bucket}`, which {NOT_ALLOWED}"));
+        }
+        match self.prefix_of(owner) {
+            Some(allowed) if key.starts_with(&allowed) => Ok(()),
+            Some(allowed) => Err(format!(
+                "names the key `{key}`, which must begin with `{allowed}`, see the parameter `InputPrefix` of the stack."
+            )),
+            None => Err(SLASH.to_owned()),
+        }
+    }
+
     /// The objects that a request names, to be listed.
     ///
     /// # Errors
@@ -44,13 +77,9 @@ impl Inputs {
     pub fn objects(&self, owner: &Owner, objects: &ObjectSource) -> Result<AwaitedFile, InvalidField> {
         let ObjectSource { bucket, prefix, suffix } = objects;
         let refused = |field: &str, message: String| Err(InvalidField::new(format!("source.s3.{field}"), message));
-        if self.buckets.is_empty() {
-            let message = "is not allowed: this stack reads no buckets of others, see its parameter `InputBuckets`.";
-            return refused("bucket", message.to_owned());
-        }
+        self.check_any()?;
         if !self.buckets.contains(bucket) {
-            let message = "is not a bucket that this stack may read, see its parameter `InputBuckets`.";
-            return refused("bucket", message.to_owned());
+            return refused("bucket", NOT_ALLOWED.to_owned());
         }
         if prefix.len() > keys::KEY_MAX_BYTES {
             return refused("prefix", format!("has more than the maximum of {} bytes.", keys::KEY_MAX_BYTES));
@@ -60,7 +89,7 @@ impl Inputs {
             return refused("suffix", format!("has more than the maximum of {SUFFIX_MAX_BYTES} bytes."));
         }
         let Some(allowed) = self.prefix_of(owner) else {
-            return refused("prefix", "cannot be allowed: the name of the caller has a `/`.".to_owned());
+            return refused("prefix", SLASH.to_owned());
         };
         if !prefix.starts_with(&allowed) {
             return refused(
@@ -106,15 +135,9 @@ pub async fn list(lists: &dyn ObjectLists, objects: &ObjectSource) -> Result<Lis
         // A key that ends like this stands for a folder.
         let is_listed = |key: &str| key.ends_with(suffix) && !key.ends_with('/');
         for object in page.objects.into_iter().filter(|object| is_listed(&object.key)) {
-            let (key, name) = (keys::in_bucket(bucket, &object.key), object.key);
-            list.add(&ListedFile {
-                name,
-                key,
-                etag: object.etag,
-                size: object.size,
-                content_type: None,
-                member: None,
-            })?;
+            let ListedObject { key: name, etag, size } = object;
+            let file = SourceFile { file_guid: None, key: keys::in_bucket(bucket, &name), etag, size };
+            list.add(&ListedFile::of(name, file))?;
         }
         if seen > OBJECTS_MAX || list.text.len() > LIST_MAX_BYTES {
             let message = format!(

@@ -15,6 +15,7 @@ pub mod dedupe;
 pub mod error;
 pub mod estimate;
 pub mod handler;
+mod input_manifest;
 pub mod inputs;
 pub mod items;
 pub mod limits;

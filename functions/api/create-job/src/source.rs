@@ -70,18 +70,19 @@ impl SourceDetector<'_> {
             }
             Some(JobInput::Files(files)) => return self.files(owner, files).await,
             Some(JobInput::Objects(objects)) => {
-                let file = self.inputs.objects(owner, objects)?;
-                return Ok(DetectedSource { source: Source::Awaited(file), ..many(ListText::default()) });
+                return Ok(to_list(self.inputs.objects(owner, objects)?));
+            }
+            Some(JobInput::Manifest(file_guid)) => {
+                self.inputs.check_any()?;
+                self.upload(owner, file_guid).await?;
+                return Ok(to_list(AwaitedFile::Manifest(file_guid)));
             }
         }
         let missing = "is missing. Upload a file and send its `fileGuid`, or send the rows themselves in `items`.";
         let file_guid = request.file_guid.ok_or_else(|| InvalidField::new("fileGuid", missing))?;
         let (upload, file) = self.upload(owner, file_guid).await?;
         match self.open((&upload.content_type, upload.file_name.as_deref()), file, request).await {
-            Err(CreateJobError::Packing(FormatError::Zip)) => Ok(DetectedSource {
-                source: Source::Awaited(AwaitedFile::Archive(file_guid)),
-                ..many(ListText::default())
-            }),
+            Err(CreateJobError::Packing(FormatError::Zip)) => Ok(to_list(AwaitedFile::Archive(file_guid))),
             opened => opened,
         }
     }
@@ -92,8 +93,8 @@ impl SourceDetector<'_> {
         let members = zip_members(Arc::clone(self.objects), &file, Limits::default()).await.map_err(OpenError::of)?;
         let mut list = ListText::default();
         for (name, member) in members {
-            let (key, etag, size) = (file.key.clone(), file.etag.clone(), member.bytes);
-            list.add(&ListedFile { name, key, etag, size, content_type: None, member: Some(member) })?;
+            let part = SourceFile { size: member.bytes, ..file.clone() };
+            list.add(&ListedFile { member: Some(member), ..ListedFile::of(name, part) })?;
         }
         Ok(list)
     }
@@ -105,9 +106,9 @@ impl SourceDetector<'_> {
             uploads.extend(try_join_all(some.iter().map(|file_guid| self.upload(owner, *file_guid))).await?);
         }
         let mut list = ListText::default();
-        for (upload, SourceFile { key, etag, size, .. }) in uploads {
+        for (upload, file) in uploads {
             let name = upload.file_name.unwrap_or_else(|| upload.file_guid.to_string());
-            list.add(&ListedFile { name, key, etag, size, content_type: Some(upload.content_type), member: None })?;
+            list.add(&ListedFile { content_type: Some(upload.content_type), ..ListedFile::of(name, file) })?;
         }
         Ok(many(list))
     }
@@ -157,7 +158,11 @@ impl SourceDetector<'_> {
     }
 
     /// The owner's upload and its object. The object has all announced bytes.
-    async fn upload(&self, owner: &Owner, file_guid: FileGuid) -> Result<(Upload, SourceFile), CreateJobError> {
+    pub(crate) async fn upload(
+        &self,
+        owner: &Owner,
+        file_guid: FileGuid,
+    ) -> Result<(Upload, SourceFile), CreateJobError> {
         let upload = match self.uploads.owned(owner, file_guid, self.now).await {
             Err(PortError::NotFound) => return Err(CreateJobError::UnknownUpload(file_guid)),
             upload => upload?,
@@ -265,6 +270,11 @@ impl ListText {
         self.text.push(b'\n');
         Ok(())
     }
+}
+
+/// The source of a job over files that are not listed yet.
+fn to_list(files: AwaitedFile) -> DetectedSource {
+    DetectedSource { source: Source::Awaited(files), ..many(ListText::default()) }
 }
 
 /// The source of a job over many files. Its list is stored before the job is created, and has no key before.

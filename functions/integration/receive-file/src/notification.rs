@@ -1,8 +1,8 @@
 //! The bucket's notifications of dropped objects.
 
 use jiff::Timestamp;
-use percent_encoding::percent_decode_str;
 use rowmill_core::model::ids::FileGuid;
+use rowmill_core::model::keys;
 use serde::Deserialize;
 use sha2::{Digest, Sha256};
 use uuid::Builder;
@@ -75,9 +75,7 @@ impl Record {
     /// The dropped object. `None` if its key is not UTF-8, which no key of S3 is.
     pub fn drop(&self) -> Option<Dropped> {
         let ObjectEntity { key, e_tag, sequencer, version_id } = &self.s3.object;
-        // Keys are form-encoded: a space is a plus sign, and a plus sign is escaped.
-        let spaced = key.replace('+', " ");
-        let key = percent_decode_str(&spaced).decode_utf8().ok()?.into_owned();
+        let key = keys::decoded(key)?;
         let etag = format!("\"{}\"", e_tag.trim_matches('"'));
         Some(Dropped { key, etag, sequence: format!("{sequencer}/{version_id}"), at: self.event_time })
     }

@@ -17,7 +17,7 @@ use rowmill_core::items::file_list::{FileLines, ListLine};
 use rowmill_core::items::layouts;
 use rowmill_core::model::chunk_index::IndexedPart;
 use rowmill_core::model::files::{
-    FileList, FilePosition, FileProblem, LayoutId, Part, PartFile, PartText, UnreadableFiles,
+    FileList, FilePosition, FileProblem, LayoutId, ListedFile, Part, PartFile, PartText, UnreadableFiles,
 };
 use rowmill_core::model::ids::JobGuid;
 use rowmill_core::model::job::{Stop, StopCode};
@@ -209,9 +209,11 @@ impl FilesCut {
         {
             let (objects, most) = (Arc::clone(&self.objects), self.reads.first_max_bytes);
             self.ahead.push_back(Box::pin(async move {
-                let first = match line.file.member {
-                    None => first_bytes(&objects, &line.file.object(), most).await,
-                    Some(_) => Ok(Bytes::new()),
+                let first = match &line.file {
+                    ListedFile { member: None, problem: None, .. } => {
+                        first_bytes(&objects, &line.file.object(), most).await
+                    }
+                    _ => Ok(Bytes::new()),
                 };
                 (line, first)
             }));
@@ -225,6 +227,10 @@ impl FilesCut {
             start: begun.unwrap_or(self.end),
             text: PartText::Object { key: file.key.clone(), etag: file.etag.clone() },
         };
+        if let Some(problem) = file.problem {
+            self.give_up((part, file.size), FilePosition { begun, ..at }, problem, tally, stored);
+            return Ok(true);
+        }
         let object = file.object();
         let opened = match first {
             Ok(_) if let Some(member) = file.member => {

@@ -46,7 +46,7 @@ async fn stored() -> (Arc<InMemoryObjects>, FileList) {
     for (name, text) in FILES {
         let etag = objects.put(name, "text/csv", text.into(), None).await.unwrap();
         let size = text.len() as u64;
-        let file = ListedFile { name: name.into(), key: name.into(), etag, size, content_type: None, member: None };
+        let file = ListedFile::of(name.into(), SourceFile { file_guid: None, key: name.into(), etag, size });
         lines += &format!("{}\n", serde_json::to_string(&file).unwrap());
     }
     objects.delete("gone.csv");

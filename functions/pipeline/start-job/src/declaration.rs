@@ -27,6 +27,7 @@ pub static FUNCTION: Function = Function {
             .parts(&["/results/*"])
             .why("A result of a job that it waited for."),
         Use::on("ListInputs", &["s3:ListBucket"], INPUT_BUCKETS, "InputBuckets").only_if("HasInputBuckets"),
+        Use::INPUTS,
         Use::of("Lists", &["s3:PutObject"], &[BUCKET])
             .parts(&["/results/*/inputs/*"])
             .why("The list of the files of a job over many."),

@@ -92,7 +92,7 @@ pub struct CreateJobRequest {
 /// The most uploads of a job.
 pub const FILES_MAX: usize = 1000;
 
-/// What a job reads in place of one upload: `jobGuid` with `file`, or `files`, or `s3`.
+/// What a job reads in place of one upload: `jobGuid` with `file`, or `files`, or `s3`, or `manifest`.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct JobSource {
@@ -109,6 +109,9 @@ pub struct JobSource {
     /// Objects in a bucket of others, which are read where they lie.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub s3: Option<ObjectSource>,
+    /// An upload that lists objects in buckets of others, which are read where they lie.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub manifest: Option<FileGuid>,
 }
 
 /// The objects of a bucket whose keys begin and end like this, in the order of their keys.
@@ -141,12 +144,14 @@ pub enum JobInput<'a> {
     Files(&'a [FileGuid]),
     /// Objects of a bucket.
     Objects(&'a ObjectSource),
+    /// The objects that an upload lists.
+    Manifest(FileGuid),
 }
 
 impl CreateJobRequest {
     /// True if its job reads many files.
     pub fn reads_many(&self) -> bool {
-        self.source.as_ref().is_some_and(|source| source.files.is_some() || source.s3.is_some())
+        self.source.as_ref().is_some_and(|source| source.job_guid.is_none())
     }
 }
 
@@ -161,12 +166,11 @@ impl JobSource {
     /// # Errors
     /// The first wrong field, and the rest of the sentence that begins with its name.
     pub fn input(&self) -> Result<JobInput<'_>, (&'static str, String)> {
-        match self {
-            Self { job_guid: Some(job), file: Some(kind), files: None, s3: None } => {
-                Ok(JobInput::Result { job: *job, kind: *kind })
-            }
-            Self { job_guid: None, file: None, files: None, s3: Some(objects) } => Ok(JobInput::Objects(objects)),
-            Self { job_guid: None, file: None, files: Some(files), s3: None } => {
+        match (self.job_guid, self.file, &self.files, &self.s3, self.manifest) {
+            (Some(job), Some(kind), None, None, None) => Ok(JobInput::Result { job, kind }),
+            (None, None, None, Some(objects), None) => Ok(JobInput::Objects(objects)),
+            (None, None, None, None, Some(file_guid)) => Ok(JobInput::Manifest(file_guid)),
+            (None, None, Some(files), None, None) => {
                 let distinct: HashSet<_> = files.iter().collect();
                 if !(1..=FILES_MAX).contains(&files.len()) {
                     return Err(("source.files", format!("must have 1 to {FILES_MAX} uploads.")));
@@ -176,7 +180,9 @@ impl JobSource {
                 }
                 Ok(JobInput::Files(files))
             }
-            _ => Err(("source", "must have either `jobGuid` and `file`, or `files`, or `s3`.".to_owned())),
+            _ => {
+                Err(("source", "must have either `jobGuid` and `file`, or `files`, or `s3`, or `manifest`.".to_owned()))
+            }
         }
     }
 }

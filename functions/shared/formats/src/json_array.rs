@@ -50,6 +50,8 @@ pub(crate) struct ElementLines {
 enum State {
     /// Before the array.
     Start,
+    /// In the byte-order mark.
+    Mark,
     /// Behind its `[`.
     First,
     /// Behind a comma.
@@ -94,10 +96,12 @@ impl ElementLines {
             // Not allowed in a string, like the tab in its place: the item fails, and its line stays one.
             (State::String | State::Escape, b'\r' | b'\n') => self.write(b'\t', State::String),
             (State::String | State::Escape, _) => self.write(byte, State::String),
-            (State::Start, _) if MARK.get(self.at as usize) == Some(&byte) => {}
+            (State::Start, 0xEF) if self.at == 0 => self.state = State::Mark,
+            (State::Mark, 0xBB) if self.at == 1 => {}
+            (State::Mark, 0xBF) if self.at == 2 => self.state = State::Start,
             (State::Start | State::First | State::Next | State::End, _) if is_space => {}
             (State::Start, b'[') => self.state = State::First,
-            (State::Start, _) => return Err(self.damaged("it does not begin with `[`")),
+            (State::Start | State::Mark, _) => return Err(self.damaged("it does not begin with `[`")),
             (State::End, _) => return Err(self.damaged("other data follows the array")),
             (State::First, b']') => self.state = State::End,
             (State::First | State::Next, b',' | b']') => return Err(self.damaged("a comma has no value beside it")),

@@ -54,6 +54,10 @@ pub struct RunArgs {
     /// Start when this job has ended well
     #[arg(long, value_name = "JOB", conflicts_with = "results_of")]
     pub after: Option<JobGuid>,
+    /// The one FILE lists objects in buckets that the stack may read, and the job reads these: CSV of bucket and key, as
+    /// S3 Batch Operations and S3 Inventory write it, or with a header or as JSON with the columns `bucket` and `key`
+    #[arg(long, requires = "files", conflicts_with = "dedupe")]
+    pub manifest: bool,
     /// If a job does or did the same with the same file, follow that job and create none
     #[arg(long, requires = "files", conflicts_with = "items")]
     pub dedupe: bool,
@@ -96,6 +100,9 @@ pub async fn execute(args: RunArgs) -> Result<ExitCode, CommandError> {
             let mut inputs = Vec::new();
             for file in named_by(files)? {
                 inputs.push(InputFile::of(&file, fallback_type).await?);
+            }
+            if args.manifest && inputs.len() > 1 {
+                return Err(CommandError::Usage("--manifest takes one file".to_owned()));
             }
             if inputs.len() > FILES_MAX {
                 return Err(CommandError::Usage(format!("a job reads at most {FILES_MAX} files")));
@@ -262,6 +269,9 @@ async fn run(
                 stored.push(file.stored(connection, content_type, &reporter).await?);
             }
             match stored[..] {
+                [file_guid] if args.manifest => {
+                    new_job.source = Some(JobSource { manifest: Some(file_guid), ..JobSource::default() });
+                }
                 [file_guid] => new_job.file_guid = Some(file_guid),
                 _ => new_job.source = Some(JobSource { files: Some(stored), ..JobSource::default() }),
             }

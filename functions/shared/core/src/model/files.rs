@@ -41,9 +41,17 @@ pub struct ListedFile {
     /// Where it is in its object, if that is a zip archive.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub member: Option<ZipMember>,
+    /// Why it cannot be read, if that was seen when it was listed.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub problem: Option<FileProblem>,
 }
 
 impl ListedFile {
+    /// A file of which only the place is known.
+    pub fn of(name: String, SourceFile { key, etag, size, .. }: SourceFile) -> Self {
+        Self { name, key, etag, size, content_type: None, member: None, problem: None }
+    }
+
     pub fn object(&self) -> SourceFile {
         let size = self.member.map_or(self.size, |member| member.archive_bytes);
         SourceFile { file_guid: None, key: self.key.clone(), etag: self.etag.clone(), size }

@@ -22,6 +22,8 @@
 //! `{tally}` has eight digits and `{index}` two, so keys sort like rows. `{run}` separates the objects of a run that
 //! lost its write from the objects of the winner.
 
+use percent_encoding::percent_decode_str;
+
 use crate::model::files::LayoutId;
 use crate::model::ids::{FileGuid, JobGuid, RunId};
 use crate::model::tally::ChunkAddress;
@@ -43,6 +45,13 @@ pub fn in_bucket(bucket: &str, key: &str) -> String {
 /// The other bucket, and the key of the object in it.
 pub fn of_other_bucket(key: &str) -> Option<(&str, &str)> {
     key.strip_prefix(OTHER_BUCKET)?.split_once('/')
+}
+
+/// A key as S3 writes it in notifications and manifests: form-encoded, so a space is a plus sign, and a plus sign is
+/// escaped. `None` if it is not UTF-8, which no key of S3 is.
+pub fn decoded(key: &str) -> Option<String> {
+    let spaced = key.replace('+', " ");
+    percent_decode_str(&spaced).decode_utf8().ok().map(Into::into)
 }
 
 /// The longest key that S3 takes, in bytes.

@@ -89,6 +89,8 @@ pub enum AwaitedFile {
     Result { job: JobGuid, kind: ResultKind },
     /// The files in an upload that is a zip archive, which are not listed yet.
     Archive(FileGuid),
+    /// The objects that an upload lists (an input manifest), which are not looked at yet.
+    Manifest(FileGuid),
     /// The objects of a bucket, which are not listed yet.
     Objects { bucket: String, prefix: String, suffix: String },
 }
