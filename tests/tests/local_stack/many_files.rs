@@ -149,6 +149,11 @@ fn the_command_runs_one_job_on_several_files_and_on_objects() {
         let ran = user.runs(&["run", &manifest, "--manifest", "--type", "validate"]).await;
         assert_eq!(ran.code, Some(3), "{}{}", ran.out, ran.err);
         assert!(ran.out.contains("\n  succeeded  1\n") && ran.out.contains("file_not_found"), "{}", ran.out);
+        let copied = user.runs(&["upload", &format!("s3://{BUCKET}/local/command/a.csv")]).await;
+        let upload = copied.out.trim();
+        assert_eq!((copied.code, upload.len()), (Some(0), 36), "{}{}", copied.out, copied.err);
+        let ran = user.runs(&["run", upload, "--type", "validate"]).await;
+        assert!(ran.out.contains("\n  succeeded  1\n"), "{}{}", ran.out, ran.err);
         let objects = format!("s3://{BUCKET}/local/command/*.csv");
         let ran = user.runs(&["run", &objects, "--type", "validate"]).await;
         assert_eq!(ran.code, Some(0), "{}{}", ran.out, ran.err);

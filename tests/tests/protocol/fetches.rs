@@ -7,13 +7,14 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use acceptance::faults::{Death, at_every_call};
-use acceptance::use_cases::Limits;
+use acceptance::use_cases::{INPUT_BUCKET, Limits};
 use acceptance::world::World;
 use async_trait::async_trait;
 use bytes::Bytes;
 use fetch_file::fetch::{FetchError, Fetched, Fetcher};
 use fetch_file::handler::{Fetches, handle};
-use rowmill_api::request::{FetchRequest, FetchSource};
+use fetch_file::origins::Origins;
+use rowmill_api::request::{FetchObject, FetchRequest, FetchSource};
 use rowmill_api::upload::UploadView;
 use rowmill_aws::{Batch, Delivery};
 use rowmill_core::in_memory::{InMemoryDeliveries, InMemoryQueue, ManualClock};
@@ -27,7 +28,7 @@ use rowmill_core::ports::{
     UploadStore,
 };
 use rowmill_core::progress::waits::Waker;
-use rowmill_settings::FileLimits;
+use rowmill_settings::{FileLimits, InputSettings, Inputs};
 use rowmill_targets::sources::FetchHosts;
 use upload::fetched::FetchOrders;
 use upload::upload::{UploadError, UploadLimits};
@@ -128,9 +129,13 @@ impl Bench {
     }
 
     async fn order(&self, url: &str) -> Result<UploadView, UploadError> {
+        self.order_from(FetchSource { url: Some(url.to_owned()), s3: None }).await
+    }
+
+    async fn order_from(&self, source: FetchSource) -> Result<UploadView, UploadError> {
         let hosts = FetchHosts::parse(r#"{"data.example": {}}"#).unwrap();
-        let orders = FetchOrders { hosts, fetches: self.queue.clone() };
-        let source = FetchSource { url: url.to_owned() };
+        let settings = InputSettings { buckets: format!("arn:aws:s3:::{INPUT_BUCKET}"), prefix: "in/".to_owned() };
+        let orders = FetchOrders { hosts, inputs: Inputs::of(settings, "own"), fetches: self.queue.clone() };
         let request = FetchRequest { source, file_name: None, content_type: None };
         orders.order(&self.world.uploads, &owner(), &request).await
     }
@@ -140,7 +145,7 @@ impl Bench {
         Fetcher {
             files: self.world.mortal_uploads.clone(),
             fetches: self.queue.clone(),
-            remote: Arc::clone(&self.source) as _,
+            remote: Arc::new(Origins { servers: self.source.clone(), objects: self.world.objects.clone() }),
             waker: Waker { jobs: self.world.jobs.clone(), splits: self.world.splits.clone() },
         }
     }
@@ -234,6 +239,55 @@ async fn a_file_is_fetched_range_by_range_and_shown_meanwhile() {
     bench.source.change("other");
     assert_eq!(bench.fetch(&bench.fetcher(), 300).await.unwrap(), Fetched::Ended);
     assert_eq!(bench.stored().await, text());
+}
+
+fn object(bucket: &str, key: &str) -> FetchSource {
+    FetchSource { url: None, s3: Some(FetchObject { bucket: bucket.to_owned(), key: key.to_owned() }) }
+}
+
+#[tokio::test]
+async fn an_object_in_a_bucket_of_others_is_copied_part_by_part() {
+    let mut bench = Bench::new(Source::default()).await;
+    let key = keys::in_bucket(INPUT_BUCKET, "in/2026/people.csv");
+    bench.world.objects.store(&key, "text/plain", Default::default(), text().into());
+    let view = bench.order_from(object(INPUT_BUCKET, "in/2026/people.csv")).await.unwrap();
+    assert_eq!((view.status.as_str(), view.file_name.as_deref()), ("fetching", Some("people.csv")));
+    assert_eq!(view.source.unwrap().url, key);
+    bench.file = view.file_guid;
+    assert_eq!(bench.fetch(&bench.fetcher(), 300).await.unwrap(), Fetched::Ended);
+    assert_eq!(bench.stored().await, text());
+    assert_eq!((bench.view().await.size, bench.view().await.content_type.as_str()), (45, "text/plain"));
+}
+
+#[tokio::test]
+async fn an_object_that_is_gone_replaced_or_not_allowed_is_named() {
+    let mut bench = Bench::new(Source::default()).await;
+    for (bucket, key, named) in [
+        ("other", "in/a.csv", "source.s3.bucket"),
+        (INPUT_BUCKET, "out/a.csv", "source.s3.key"),
+        (INPUT_BUCKET, "", "source.s3.key"),
+        (INPUT_BUCKET, &format!("in/{}", "x".repeat(1024)), "source.s3.key"),
+    ] {
+        let refused = bench.order_from(object(bucket, key)).await.unwrap_err();
+        assert!(matches!(refused, UploadError::Field { field, .. } if field == named), "{bucket}/{key}: {refused}");
+    }
+    let both = FetchSource { url: Some(URL.to_owned()), ..object(INPUT_BUCKET, "in/a.csv") };
+    for source in [both, FetchSource::default()] {
+        assert!(matches!(bench.order_from(source).await, Err(UploadError::Field { field: "source", .. })));
+    }
+    bench.file = bench.order_from(object(INPUT_BUCKET, "in/gone.csv")).await.unwrap().file_guid;
+    assert_eq!(bench.deliver(1).await, None);
+    assert_eq!(bench.failure().await.0, "source_refused");
+    let mut bench = Bench::new(Source::default()).await;
+    let key = keys::in_bucket(INPUT_BUCKET, "in/new.csv");
+    bench.world.objects.store(&key, "text/plain", Default::default(), text().into());
+    bench.file = bench.order_from(object(INPUT_BUCKET, "in/new.csv")).await.unwrap().file_guid;
+    // Time is up behind the first look.
+    let until = bench.world.clock.now();
+    bench.fetcher().fetch(&bench.message(), until).await.ok();
+    bench.world.objects.store(&key, "text/plain", Default::default(), "0other".repeat(9).into());
+    assert_eq!(bench.deliver(1).await, None);
+    assert_eq!(bench.failure().await.0, "source_changed");
 }
 
 #[tokio::test]

@@ -30,9 +30,9 @@ use rowmill_core::ports::{
 };
 use rowmill_core::text::{Head, SCANNER_VERSION};
 use rowmill_formats::FirstText;
+use rowmill_settings::Inputs;
 
 pub use crate::error::CreateJobError;
-use crate::inputs::Inputs;
 pub use crate::limits::CreateLimits;
 use crate::params::check_params;
 use crate::request::{CreateJobRequest, check, check_dedupe, check_idempotency_key, fingerprint};

@@ -69,8 +69,10 @@ pub async fn list(
     }
     let entries = entries(&text.bytes, &head, limits, has_names)?;
     for Entry { row, bucket, key } in &entries {
-        let allowed = detector.inputs.check(owner, bucket, key);
-        allowed.map_err(|problem| refused(format!("row {row} {problem}")))?;
+        let no_bucket = |why| refused(format!("row {row} names the bucket `{bucket}`, which {why}"));
+        detector.inputs.check_bucket(bucket).map_err(no_bucket)?;
+        let no_key = |why| refused(format!("row {row} names the key `{key}`, which {why}"));
+        detector.inputs.check_key(owner, key).map_err(no_key)?;
     }
     let looks = stream::iter(entries.into_iter().map(|entry| look(detector.objects, entry)));
     let mut looks = looks.buffered(LOOKS);

@@ -18,11 +18,12 @@ use rowmill_core::text::{Dialect, Format, Head, TextParams};
 use rowmill_formats::{
     FirstText, FormatError, Limits, OpenError, Opened, checked_params, first_text, open, zip_members,
 };
+use rowmill_settings::Inputs;
 use serde_json::Value;
 
 use crate::awaits::refuse_bad_end;
 use crate::error::CreateJobError;
-use crate::inputs::Inputs;
+use crate::inputs;
 use crate::request::{CreateJobRequest, InvalidField};
 
 /// Number of uploads read at once.
@@ -70,10 +71,13 @@ impl SourceDetector<'_> {
             }
             Some(JobInput::Files(files)) => return self.files(owner, files).await,
             Some(JobInput::Objects(objects)) => {
-                return Ok(to_list(self.inputs.objects(owner, objects)?));
+                return Ok(to_list(inputs::to_list(self.inputs, owner, objects)?));
             }
             Some(JobInput::Manifest(file_guid)) => {
-                self.inputs.check_any()?;
+                if !self.inputs.are_any() {
+                    let message = "is not allowed: this stack reads no buckets of others, see its parameter `InputBuckets`.";
+                    return Err(InvalidField::new("source.manifest", message).into());
+                }
                 self.upload(owner, file_guid).await?;
                 return Ok(to_list(AwaitedFile::Manifest(file_guid)));
             }

@@ -6,13 +6,12 @@ use rowmill_core::job_types::JobTypes;
 use rowmill_core::model::owner_priorities::OwnerPriorities;
 use rowmill_core::ports::BoxError;
 use rowmill_core::wiring::{Missing, Ports};
-use rowmill_settings::{BUCKET, InputSettings, JobTargets, OwnerPrioritySettings};
+use rowmill_settings::{BUCKET, InputSettings, Inputs, JobTargets, OwnerPrioritySettings};
 use rowmill_targets::Targets;
 
 use crate::create::Creator;
 use crate::declaration::FUNCTION;
 use crate::handler;
-use crate::inputs::Inputs;
 use crate::limits::CreateLimits;
 
 /// Runs `create-job` with these job types, see [`creator`]. A binary with its own job types passes them here.

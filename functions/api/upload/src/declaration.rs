@@ -1,15 +1,17 @@
 //! The function as data.
 
 use rowmill_settings::declaration::{Function, Trigger, Use};
-use rowmill_settings::{ADMISSION_TABLE, BUCKET, FETCHES_QUEUE, FetchSettings, SettingsGroup, UPLOADS_TABLE};
+use rowmill_settings::{
+    ADMISSION_TABLE, BUCKET, FETCHES_QUEUE, FetchSettings, InputSettings, SettingsGroup, UPLOADS_TABLE,
+};
 
 use crate::limits::UploadLimits;
 
 pub static FUNCTION: Function = Function {
     name: "upload",
-    purpose: "Takes files: in the request body, by presigned PUT, in parts, or by a URL to fetch from. Signs parts again, and aborts uploads.",
+    purpose: "Takes files: in the request body, by presigned PUT, in parts, or by a place to fetch from. Signs parts again, and aborts uploads.",
     triggers: &[Trigger::Http],
-    settings: &[UploadLimits::GROUP, FetchSettings::GROUP],
+    settings: &[UploadLimits::GROUP, FetchSettings::GROUP, InputSettings::GROUP],
     uses: &[
         Use::of(
             "Uploads",

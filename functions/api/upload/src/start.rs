@@ -3,7 +3,7 @@
 use rowmill_aws::host::serve;
 use rowmill_core::ports::BoxError;
 use rowmill_core::wiring::{Missing, Ports};
-use rowmill_settings::FetchSettings;
+use rowmill_settings::{BUCKET, FetchSettings, InputSettings, Inputs};
 use rowmill_targets::sources::FetchHosts;
 
 use crate::declaration::FUNCTION;
@@ -17,7 +17,8 @@ pub async fn start() -> Result<(), BoxError> {
     let ports = &runtime.ports;
     let uploads = Uploads::new(ports, runtime.settings::<UploadLimits>()?)?;
     let hosts = FetchHosts::parse(&runtime.settings::<FetchSettings>()?.hosts)?;
-    let routes = UploadRoutes { uploads, orders: FetchOrders { hosts, fetches: ports.fetches.get()? } };
+    let inputs = Inputs::of(runtime.settings::<InputSettings>()?, &BUCKET.read()?);
+    let routes = UploadRoutes { uploads, orders: FetchOrders { hosts, inputs, fetches: ports.fetches.get()? } };
     serve::api(&runtime, routes, handler::handle).await
 }
 

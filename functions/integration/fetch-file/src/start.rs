@@ -15,13 +15,15 @@ use upload::upload::Uploads;
 use crate::declaration::FUNCTION;
 use crate::fetch::Fetcher;
 use crate::handler::{self, Fetches};
+use crate::origins::Origins;
 
 pub async fn start() -> Result<(), BoxError> {
     let runtime = rowmill_aws::start(&FUNCTION).await?;
     let ports = &runtime.ports;
     let hosts = FetchHosts::parse(&runtime.settings::<FetchSettings>()?.hosts)?;
     let lookup: Arc<dyn Lookup> = Arc::new(SystemLookup);
-    let remote = Arc::new(HttpFiles::new(hosts, &lookup, ports.clock.get()?)?);
+    let servers = Arc::new(HttpFiles::new(hosts, &lookup, ports.clock.get()?)?);
+    let remote = Arc::new(Origins { servers, objects: ports.objects.get()? });
     let fetcher = Fetcher::new(ports, runtime.settings::<UploadLimits>()?, remote)?;
     let deliveries = ports.fetch_deliveries.get()?;
     serve::queue(&runtime, Fetches { fetcher, deliveries }, handler::handle).await

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use create_job::create::{CreateLimits, Creator};
-use create_job::inputs::Inputs;
+use rowmill_settings::Inputs;
 use rowmill_core::callers::blocked::BlockCheck;
 use rowmill_core::in_memory::{
     CountingEntropy, InMemoryDeliveries, InMemoryJobStore, InMemoryObjects, InMemoryQueue, InMemoryQuotas,

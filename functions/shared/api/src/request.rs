@@ -415,7 +415,7 @@ pub struct AnnounceRequest {
 pub struct FetchRequest {
     /// Where the file is.
     pub source: FetchSource,
-    /// The file's name: at most 255 bytes, without control characters. Default: the end of the URL's path.
+    /// The file's name: at most 255 bytes, without control characters. Default: the end of the URL's path, or of the key.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(min_length = 1, max_length = 255, pattern = "^[^\\u0000-\\u001f\\u007f-\\u009f]*$")]
     pub file_name: Option<String>,
@@ -425,14 +425,29 @@ pub struct FetchRequest {
     pub content_type: Option<String>,
 }
 
-/// Where a file is fetched from.
-#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+/// Where a file is fetched from: `url`, or `s3`.
+#[derive(Clone, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct FetchSource {
     /// The file's URL. It begins with `https://`, has no user name and no password, and its host is in the stack's
     /// parameter `FetchHosts`. Its query is kept only until the file is fetched, and is never shown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(min_length = 1, max_length = 2048)]
-    pub url: String,
+    pub url: Option<String>,
+    /// An object in a bucket of others.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub s3: Option<FetchObject>,
+}
+
+/// An object that is fetched.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct FetchObject {
+    /// A bucket that the stack may read.
+    pub bucket: String,
+    /// Its key.
+    #[schema(min_length = 1, max_length = 1024)]
+    pub key: String,
 }
 
 impl fmt::Debug for FetchSource {

@@ -27,6 +27,7 @@
 
 pub mod declaration;
 mod files;
+mod inputs;
 mod job_types;
 mod jobs;
 mod live;
@@ -51,6 +52,7 @@ pub use live::ConnectionLimits;
 pub use owner_priorities::OwnerPrioritySettings;
 pub use quotas::RouteLimitSettings;
 pub use resources::*;
+pub use inputs::Inputs;
 pub use targets::{FetchSettings, InputSettings, JobTargets};
 pub use times::{CompleteTime, ProcessTime, SplitTime, TimeLimits, VISIBILITY_TIMEOUTS, check_times};
 pub use value::Value;

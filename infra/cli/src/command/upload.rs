@@ -18,8 +18,9 @@ use crate::upload::{RememberedUploads, SourceFile, fetch, store, url_of};
 /// the upload lives (7 days) and the file does not change.
 #[derive(Debug, clap::Args)]
 pub struct UploadArgs {
-    /// The file to store, or the URL of one that the stack fetches, if its parameter FetchHosts names the host
-    #[arg(required_unless_present = "abort", value_name = "FILE|URL")]
+    /// The file to store, or the URL of one that the stack fetches, if its parameter FetchHosts names the host; or
+    /// s3://BUCKET/KEY, if its parameter InputBuckets names the bucket
+    #[arg(required_unless_present = "abort", value_name = "FILE|URL|S3")]
     pub file: Option<PathBuf>,
     /// Abort this upload, which is not complete: delete what is stored of it
     #[arg(long, value_name = "GUID", conflicts_with = "file")]

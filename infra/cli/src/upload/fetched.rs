@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use rowmill_api::request::{FetchRequest, FetchSource};
+use rowmill_api::request::{FetchObject, FetchRequest, FetchSource};
 use rowmill_api::upload::UploadStatus;
 use tokio::time::sleep;
 
@@ -14,9 +14,13 @@ use crate::terminal::escape_controls;
 /// Time between two looks at the upload.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// The argument of a command as a URL to fetch, if it is one.
+/// What the name of an object in a bucket begins with.
+const BUCKETS: &str = "s3://";
+
+/// The argument of a command as a URL to fetch, if it is one, or as an object in a bucket.
 pub fn url_of(argument: &std::path::Path) -> Option<&str> {
-    argument.to_str().filter(|text| text.starts_with("https://") || text.starts_with("http://"))
+    let schemes = ["https://", "http://", BUCKETS];
+    argument.to_str().filter(|text| schemes.iter().any(|scheme| text.starts_with(scheme)))
 }
 
 /// Has the file at this URL fetched, and waits until it is stored.
@@ -29,7 +33,13 @@ pub async fn fetch(
     content_type: Option<&str>,
     reporter: &Reporter,
 ) -> Result<Upload, UploadError> {
-    let source = FetchSource { url: url.to_owned() };
+    let source = match url.strip_prefix(BUCKETS).and_then(|place| place.split_once('/')) {
+        Some((bucket, key)) => {
+            let s3 = Some(FetchObject { bucket: bucket.to_owned(), key: key.to_owned() });
+            FetchSource { s3, ..FetchSource::default() }
+        }
+        None => FetchSource { url: Some(url.to_owned()), ..FetchSource::default() },
+    };
     let request = FetchRequest { source, file_name: None, content_type: content_type.map(str::to_owned) };
     let mut upload = api.fetch_upload(&request).await?;
     let mut report = None;
