@@ -7,6 +7,7 @@ use create_job::create::CreateJobError;
 use create_job::request::CreateJobRequest;
 use redrive_job::redrive::{RedriveJobError, RedriveRequest};
 use rowmill_api::request::Tolerance;
+use rowmill_core::model::causes::{RowRange, Selection};
 use rowmill_core::model::ids::{FileGuid, JobGuid, Owner};
 use serde_json::json;
 use uuid::Uuid;
@@ -75,7 +76,12 @@ impl Run {
             let step = self.step + self.adversary.rng.u64(0..120);
             self.operations.push(Planned { step, operation: Operation::Cancel(job), retries: 0 });
         }
-        let request = RedriveRequest { file_guid, deadline_seconds };
+        let select = redrive.selected.then(|| {
+            let from = self.adversary.rng.u64(1..6);
+            let rows = vec![RowRange { from, to: Some(from + self.adversary.rng.u64(0..20)) }];
+            Selection { rows, ..Selection::default() }
+        });
+        let request = RedriveRequest { file_guid, select, deadline_seconds };
         let redriver = Arc::clone(&self.world.redriver);
         self.invoke_api(planned, async move {
             match redriver.redrive(&owner, guid, &request).await {

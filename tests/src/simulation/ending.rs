@@ -156,6 +156,15 @@ impl Invariants {
             let expected: Vec<_> = failed.iter().cloned().map(Some).collect();
             ensure(listed == expected, || format!("failed-rows.csv has {listed:?}, but {failed:?} failed"))?;
         }
+        let mut by_code: BTreeMap<&str, u64> = BTreeMap::new();
+        for (_, code) in failed {
+            *by_code.entry(code).or_default() += 1;
+        }
+        let mut causes: BTreeMap<&str, u64> = BTreeMap::new();
+        for cause in &manifest.causes {
+            *causes.entry(&cause.name.code).or_default() += cause.items;
+        }
+        ensure(causes == by_code, || format!("the causes are {causes:?}, but the rows failed for {by_code:?}"))?;
         let succeeded = ends.iter().filter(|(_, end)| matches!(end, RowEnd::Succeeded));
         let expected: Vec<String> = succeeded.map(|(row, _)| output_line(&job.job_type, *row)).collect();
         let outputs: Vec<String> = rows("output.csv")?.iter().map(|row| row[0].to_owned()).collect();

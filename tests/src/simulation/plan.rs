@@ -88,6 +88,8 @@ pub enum Operation {
 pub struct Redrive {
     /// With a corrected file.
     pub corrected: bool,
+    /// Of some of the failed rows.
+    pub selected: bool,
     /// With a short deadline, or a cancel soon after.
     pub stopped: bool,
 }
@@ -447,7 +449,7 @@ fn operations(rng: &mut fastrand::Rng, jobs: &[JobPlan]) -> Vec<Planned> {
             plan(rng.u64(0..1500), Operation::Cancel(number), 1);
         }
         for _ in 0..[0, 0, 1, 1, 2][rng.usize(0..5)] {
-            let redrive = Redrive { corrected: rng.bool(), stopped: rng.u8(..) < 48 };
+            let redrive = Redrive { corrected: rng.bool(), selected: rng.u8(..) < 64, stopped: rng.u8(..) < 48 };
             plan(rng.u64(0..4000), Operation::Redrive(number, redrive), 3);
         }
         let pauses = [0, 0, 0, 0, 1, 1, 2, 4][rng.usize(0..8)];

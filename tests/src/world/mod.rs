@@ -208,7 +208,14 @@ impl World {
     /// # Errors
     /// The errors of the use case.
     pub async fn redrive(&self, job: JobGuid, file_guid: Option<FileGuid>) -> Result<Job, RedriveJobError> {
-        let request = RedriveRequest { file_guid, deadline_seconds: None };
+        self.redrive_as(job, RedriveRequest { file_guid, ..RedriveRequest::default() }).await
+    }
+
+    /// Redrives a job as this request says.
+    ///
+    /// # Errors
+    /// The errors of the use case.
+    pub async fn redrive_as(&self, job: JobGuid, request: RedriveRequest) -> Result<Job, RedriveJobError> {
         self.redriver.redrive(&Self::owner(), job, &request).await
     }
 

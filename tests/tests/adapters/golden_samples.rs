@@ -448,11 +448,18 @@ pub fn objects() -> Value {
     };
     let files = vec![ManifestFile { file: result, by: run(2).to_string() }];
     let left_out = vec![LeftOut { file: "out.csv".into(), message: "why".into() }];
-    let manifest = Manifest { schema_version: 1, job: json!({"status": "completed"}), files: files.clone(), left_out };
+    let manifest = Manifest {
+        schema_version: 1,
+        job: json!({"status": "completed"}),
+        files: files.clone(),
+        left_out,
+        causes: Vec::new(),
+        other_causes: 0,
+    };
     let (column, raw, raw_base64) = (Some("a".into()), Some("x;y".into()), Some("/w==".into()));
     let (code, message) = ("ragged_row".into(), "why".into());
     let file = Some(FileRow { name: "b.csv".into(), row: 1, layout: Some(layout()) });
-    let failed = FailedItem { row: 1, file, offset: 9, length: 3, code, message, column, raw, raw_base64 };
+    let failed = FailedItem { row: 1, file, offset: 9, length: 3, code, message, column, rule: None, raw, raw_base64 };
     let outputs = vec![ItemOutput { row: 2, output: "a;b".into() }];
     let output = RunOutput { failed: vec![failed], outputs, skipped_from: Some(3) };
     let output = String::from_utf8(output.to_bytes().unwrap()).unwrap();

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use crate::new_job::figures;
+use crate::reach::{axe, finds_nothing};
 use crate::stack::{job_over, job_page, on_the_stack};
 
 /// A file of 900 people, every third of whom has no number as age: 300 failed rows.
@@ -74,6 +75,10 @@ fn a_row_of_json_is_corrected_as_text_and_others_keep_their_failure() {
         let job = job_over(stack, text, "a.jsonl", "validate", params).await;
         let tab = chromium.tab(&job_page(stack, &job)).await;
         tab.until("document.querySelector('failed-rows mark')?.textContent === '\"a\"'").await;
+        // Why rows failed is counted.
+        let causes = "[...document.querySelectorAll('job-files tbody tr')].map(row => row.cells[3].textContent).sort().join()";
+        tab.until(&format!("{causes} === ',type'")).await;
+        finds_nothing(&tab, &axe().await, "the causes of failed rows").await;
         tab.press("Correct rows").await;
         let write = "Object.assign(document.querySelectorAll('failed-rows textarea')[INDEX], {value: VALUE})\
                      .dispatchEvent(new Event('input', {bubbles: true}))";
@@ -89,5 +94,9 @@ fn a_row_of_json_is_corrected_as_text_and_others_keep_their_failure() {
         tab.until(&format!("document.querySelectorAll('.figures dd')[{attempt}].textContent === '2'")).await;
         tab.job_is("some failed").await;
         assert_eq!(figures(&tab).await, ["3 of 3", "2", "1", "0"]);
+        tab.until("document.querySelectorAll('job-files tbody tr').length === 1").await;
+        let _: Value = tab.value("document.querySelector('job-files tbody button').click(), null").await;
+        tab.until(&format!("document.querySelectorAll('.figures dd')[{attempt}].textContent === '3'")).await;
+        tab.job_is("some failed").await;
     });
 }

@@ -84,6 +84,8 @@ impl JobResults {
             expires_at,
             files,
             left_out: manifest.left_out,
+            causes: manifest.causes,
+            other_causes: manifest.other_causes,
             manifest: manifest_view,
         })
     }

@@ -37,6 +37,7 @@ fn problem(error: RedriveJobError, redriver: &Redriver) -> Problem {
         RedriveJobError::NothingFailed => Problem::new(ProblemCode::NothingToRedrive, detail),
         RedriveJobError::TooOld(_) => Problem::new(ProblemCode::JobTooOld, detail),
         RedriveJobError::Deadline(_) => Problem::new(ProblemCode::InvalidRequest, detail).field("deadlineSeconds"),
+        RedriveJobError::Selection(_) => Problem::new(ProblemCode::InvalidRequest, detail).field("select"),
         RedriveJobError::UnknownUpload(_) => Problem::new(ProblemCode::UnknownUpload, detail).field("fileGuid"),
         RedriveJobError::UploadChanged(_) => Problem::new(ProblemCode::UploadChanged, detail).field("fileGuid"),
         RedriveJobError::TooBig { .. } | RedriveJobError::Corrected(_) => {

@@ -9,9 +9,11 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 pub use rowmill_api::request::RedriveRequest;
+use rowmill_core::items::manifest::read_manifest;
 use rowmill_core::items::failed::FailedItems;
 use rowmill_core::items::input::Correction;
 use rowmill_core::items::stored_job::StoredJob;
+use rowmill_core::model::causes::Selection;
 use rowmill_core::model::ids::{FileGuid, JobGuid, Owner};
 use rowmill_core::model::job::{End, Job, Redrive, details_until};
 use rowmill_core::model::job_type_limits::JobTypeLimits;
@@ -24,6 +26,9 @@ use rowmill_core::ports::{
 
 use crate::corrected::{CorrectedError, read_corrected};
 pub use crate::limits::RedriveLimits;
+
+/// The longest selection, in bytes of JSON. It is kept in the job row.
+const SELECTION_MAX_BYTES: usize = 4096;
 
 /// If the gap to the next corrected row has more rows than this, the walk through the failed items restarts after it.
 const GAP_ROWS: u64 = 50_000;
@@ -65,6 +70,9 @@ pub enum RedriveJobError {
     TooOld(Timestamp),
     #[error("`deadlineSeconds` must be from 1 to {0}.")]
     Deadline(u64),
+    /// The selection is empty, too long, or selects nothing.
+    #[error("`select` {0}")]
+    Selection(String),
     /// The caller has no such upload.
     #[error("There is no upload {0}, it has expired, or its bytes were never sent. Upload the file again.")]
     UnknownUpload(FileGuid),
@@ -117,6 +125,9 @@ impl Redriver {
         if deadline_at + end.retention() > until {
             return Err(RedriveJobError::TooOld(until));
         }
+        if let Some(selection) = &request.select {
+            self.check_selection(&job, selection).await?;
+        }
         let by = self.entropy.run_id();
         let corrected = match request.file_guid {
             None => None,
@@ -128,7 +139,8 @@ impl Redriver {
             }
         };
         let (base, unprocessed_from) = (job.failures_since(), job.unprocessed_from());
-        let redrive = Redrive { by, before, base, unprocessed_from, corrected };
+        let selection = request.select.clone();
+        let redrive = Redrive { by, before, base, unprocessed_from, corrected, selection };
         let wake_at = deadline_at.min(at + self.limits.recovery.stale);
         let ceilings = self.limits.ceilings.of_type(self.type_limits.of(&job.job_type));
         let attempt = NewAttempt { seen: job, redrive, ceilings, at, deadline_at, wake_at };
@@ -152,6 +164,25 @@ impl Redriver {
             },
             Err(PortError::NotFound) => Err(RedriveJobError::UnknownJob(job_guid)),
             Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Checks that a selection selects something, as far as the causes in the results tell.
+    async fn check_selection(&self, job: &Job, selection: &Selection) -> Result<(), RedriveJobError> {
+        let refused = |message: String| Err(RedriveJobError::Selection(message));
+        if selection.is_all() {
+            return refused("is empty. Leave it out to process all failed rows.".to_owned());
+        }
+        let bytes = serde_json::to_vec(selection).map_or(usize::MAX, |json| json.len());
+        if bytes > SELECTION_MAX_BYTES {
+            return refused(format!("has more than the maximum of {SELECTION_MAX_BYTES} bytes as JSON."));
+        }
+        let Some(results) = job.end().and_then(|end| end.results) else { return Ok(()) };
+        let manifest = read_manifest(&*self.objects, job.job_guid, &results).await?;
+        let Some((manifest, _)) = manifest.filter(|(manifest, _)| manifest.tells_causes()) else { return Ok(()) };
+        match manifest.causes.iter().any(|cause| selection.may_have(&cause.name)) {
+            true => Ok(()),
+            false => refused("selects no failed row of the job: none has such a code, column or cause.".to_owned()),
         }
     }
 

@@ -16,12 +16,13 @@ class JobFiles extends HTMLElement {
   #shown = "?";
   #expires = 0;
   #list = h("ul", { class: "files" });
+  #causes = h("div", { class: "scroll" });
   #notice = new Notice();
   /** @type {JobView | null} */
   #job = null;
 
   connectedCallback() {
-    this.replaceChildren(h("section", { class: "panel" }, h("h2", { text: "Results" }), this.#notice, this.#list));
+    this.replaceChildren(h("section", { class: "panel" }, h("h2", { text: "Results" }), this.#notice, this.#causes, this.#list));
   }
 
   /** @param {JobView} job */
@@ -30,6 +31,7 @@ class JobFiles extends HTMLElement {
     const key = hasEnded(job) ? `${job.jobGuid} ${job.attempt} ${job.status}` : "";
     if (key && key !== this.#shown) void this.#load();
     else if (!key && this.#shown !== key) this.#list.replaceChildren(h("li", { class: "hint", text: WAITING }));
+    if (!key) this.#causes.replaceChildren();
     this.#shown = key;
   }
 
@@ -39,11 +41,22 @@ class JobFiles extends HTMLElement {
       this.#expires = Date.parse(results.expiresAt);
       const manifest = { ...results.manifest, kind: "", items: undefined };
       this.#list.replaceChildren(...[...results.files, manifest].map((file) => this.#file(file)));
+      this.#causes.replaceChildren(...causesOf(results.causes ?? [], results.otherCauses ?? 0, (cause) => this.#redrive(cause)));
       this.#notice.say(results.leftOut.map((/** @type {any} */ one) => `${one.file}: ${one.message}`).join(" "), "warn");
     } catch (error) {
       this.#list.replaceChildren();
       this.#notice.say(api.reason(error), "warn");
       if (api.isPassing(error)) setTimeout(() => this.isConnected && this.#load(), RELOAD_MS);
+    }
+  }
+
+  /** @param {any} cause the one whose rows run again */
+  async #redrive({ code, column, rule }) {
+    try {
+      await api.post(`/api/jobs/${this.#job?.jobGuid}/redrive`, { select: { causes: [{ code, column, rule }] } });
+      this.#causes.replaceChildren();
+    } catch (error) {
+      this.#notice.say(api.reason(error), "warn");
     }
   }
 
@@ -61,6 +74,23 @@ class JobFiles extends HTMLElement {
     return h("li", {}, h("a", { href: file.url, download: file.fileName, "data-name": file.name, text: file.name, on: { click } }),
       h("span", { class: "hint", text: `${kind ? `${kind}, ` : ""}${items}${size(file.bytes)}` }));
   }
+}
+
+/**
+ * Why rows failed, the most frequent cause first.
+ * @param {any[]} causes
+ * @param {number} other
+ * @param {(cause: any) => void} redrive
+ */
+function causesOf(causes, other, redrive) {
+  if (causes.length === 0) return [];
+  const row = (/** @type {any} */ cause) => h("tr", {},
+    h("td", { class: "number", text: count(cause.items) }), h("td", { text: cause.code }), h("td", { text: cause.column ?? "" }),
+    h("td", { text: cause.rule ?? "" }), h("td", { text: cause.examples.map((/** @type {any} */ one) => `row ${count(one.row)}: ${one.message}`)[0] ?? "" }),
+    h("td", {}, h("button", { type: "button", text: "Redrive", "aria-label": `Redrive the rows that failed for ${[cause.code, cause.column, cause.rule].filter(Boolean).join(", ")}`, on: { click: () => redrive(cause) } })));
+  const heads = ["rows", "code", "column", "rule", "for example", "again"].map((text) => h("th", { scope: "col", text }));
+  const more = other ? [h("p", { class: "hint", text: `and ${count(other)} rows of other causes` })] : [];
+  return [h("table", { "aria-label": "Causes of failed rows" }, h("thead", {}, h("tr", {}, ...heads)), h("tbody", {}, ...causes.map(row))), ...more];
 }
 
 /** The messages of a job that a queue gave up on. They are asked for when somebody wants to see them. */

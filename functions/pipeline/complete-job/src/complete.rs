@@ -225,11 +225,14 @@ impl Completer {
         composition: &Composition,
     ) -> Result<(), PortError> {
         let invalid = |error| PortError::invalid("writing the manifest", error);
+        let (causes, other_causes) = composition.causes.ranked();
         let manifest = Manifest {
             schema_version: 1,
             job: serde_json::to_value(JobView::of(&completion.job(), None)).map_err(invalid)?,
             files: composition.files.clone(),
             left_out: composition.left_out.clone(),
+            causes,
+            other_causes,
         };
         let json = serde_json::to_vec_pretty(&manifest).map_err(invalid)?;
         let key = results.manifest_key(completion.seen.job_guid);

@@ -11,6 +11,7 @@ use rowmill_core::items::failed::FailedItems;
 use rowmill_core::items::input::{Correction, RedriveItem, read_corrections};
 use rowmill_core::items::layouts;
 use rowmill_core::items::stored_job::StoredJob;
+use rowmill_core::model::causes::Selection;
 use rowmill_core::model::chunk_index::IndexedPart;
 use rowmill_core::model::files::{LayoutId, Part};
 use rowmill_core::model::ids::JobGuid;
@@ -40,6 +41,8 @@ pub struct RedriveCut {
     sources: Sources,
     /// The corrections of failed rows in row order, if there is a corrected file.
     corrections: Option<VecDeque<Correction>>,
+    /// The failed rows that are processed, if not all are.
+    selection: Option<Selection>,
     limits: ChunkLimits,
     ready: CutTally,
     at_end: bool,
@@ -115,6 +118,7 @@ impl RedriveCut {
             sources_read: 0,
             sources: Sources::default(),
             corrections,
+            selection: redrive.selection.clone(),
             limits,
             ready: CutTally::default(),
             at_end: false,
@@ -208,6 +212,9 @@ impl RedriveCut {
     }
 
     fn with_correction(&mut self, failed: FailedItem) -> RedriveItem {
+        if self.selection.as_ref().is_some_and(|selection| !selection.has(&failed)) {
+            return RedriveItem { failed, corrected: None, left_out: true };
+        }
         let Some(corrections) = &mut self.corrections else {
             return RedriveItem { failed, corrected: None, left_out: false };
         };

@@ -4,6 +4,7 @@ use std::collections::HashSet;
 use std::fmt;
 use std::marker::PhantomData;
 
+use rowmill_core::model::causes::Selection;
 use rowmill_core::model::ids::{FileGuid, JobGuid};
 use rowmill_core::model::job::Priority;
 use rowmill_core::model::results::ResultKind;
@@ -356,6 +357,9 @@ pub struct RedriveRequest {
     /// The upload of a corrected file: its rows replace failed rows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file_guid: Option<FileGuid>,
+    /// Which failed rows are processed; the others keep their failures. Default: all, or those of the corrected file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub select: Option<Selection>,
     /// After how many seconds the attempt is stopped if it has not ended.
     #[serde(default, deserialize_with = "whole::optional", skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 1)]

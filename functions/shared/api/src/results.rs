@@ -3,6 +3,7 @@
 use std::fmt;
 
 use jiff::Timestamp;
+use rowmill_core::model::causes::Cause;
 use rowmill_core::model::ids::JobGuid;
 use rowmill_core::model::job::states::Status;
 use rowmill_core::model::results::{LeftOut, ResultFile};
@@ -28,6 +29,14 @@ pub struct ResultsView {
     #[serde(default)]
     #[schema(required)]
     pub left_out: Vec<LeftOut>,
+    /// The causes of the failed items, the most frequent one first: at most 100.
+    #[serde(default)]
+    #[schema(required)]
+    pub causes: Vec<Cause>,
+    /// How many items failed for other causes.
+    #[serde(default)]
+    #[schema(required)]
+    pub other_causes: u64,
     /// The file that lists the others, with the job as it ended.
     pub manifest: ManifestView,
 }

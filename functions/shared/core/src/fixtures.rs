@@ -5,6 +5,7 @@ use jiff::Timestamp;
 use serde_json::{Map, json};
 use uuid::Uuid;
 
+use crate::model::causes::Selection;
 use crate::model::breaker::BreakerPause;
 use crate::model::cost::Usage;
 use crate::model::ids::{FileGuid, JobGuid, Owner, RunId};
@@ -116,6 +117,7 @@ pub fn full_job() -> Job {
             base: 1,
             unprocessed_from: Some(Position { offset: 98, row: 3 }),
             corrected: Some("results/corrected".into()),
+            selection: Some(Selection { codes: vec!["ragged_row".into()], ..Selection::default() }),
         }),
         composing: Some(RunId::from_bytes([5; 7])),
         recoveries: 7,

@@ -107,7 +107,7 @@ pub enum DecodeError {
     )]
     UnsupportedZip {
         /// The feature, as a predicate of the sentence.
-        what: &'static str,
+        what: String,
     },
     #[error("The Parquet file {what}, which is not supported. {advice}")]
     UnsupportedParquet {

@@ -30,15 +30,15 @@ pub fn members(file: impl Read + Seek, limits: &Limits) -> Result<Vec<(String, Z
     // What macOS adds to an archive is not the user's.
     let is_file = |name: &str| !name.ends_with('/') && !name.starts_with("__MACOSX/") && !name.ends_with(".DS_Store");
     let members: Vec<_> = archive.members().iter().filter(|(name, _)| is_file(name)).cloned().collect();
-    let unsupported = |what| Err(DecodeError::UnsupportedZip { what });
+    let unsupported = |what: String| Err(DecodeError::UnsupportedZip { what });
     if members.is_empty() {
-        return unsupported("has no file in it");
+        return unsupported("has no file in it".to_owned());
     }
     if members.len() > MEMBERS_MAX {
-        return unsupported("has more than the maximum of 10000 files");
+        return unsupported(format!("has more than the maximum of {MEMBERS_MAX} files"));
     }
     if members.iter().any(|(name, _)| name.len() > KEY_MAX_BYTES) {
-        return unsupported("has a file whose name is longer than 1024 bytes");
+        return unsupported(format!("has a file whose name is longer than {KEY_MAX_BYTES} bytes"));
     }
     let mut places: Vec<_> = members.iter().map(|(_, member)| (member.offset, member.bytes)).collect();
     places.sort_unstable();

@@ -47,7 +47,7 @@ impl Kind {
     fn unsupported(self, what: &'static str) -> DecodeError {
         match self {
             Self::Workbook => DecodeError::UnsupportedXlsx { what },
-            Self::Files => DecodeError::UnsupportedZip { what },
+            Self::Files => DecodeError::UnsupportedZip { what: what.to_owned() },
         }
     }
 }

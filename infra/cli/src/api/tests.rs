@@ -76,7 +76,7 @@ async fn a_redrive_with_a_lost_reply_is_not_mistaken_for_a_refused_one() {
         _ => Reply::json(200, job()),
     })
     .await;
-    let redrive = RedriveRequest { file_guid: Some(file_guid()), deadline_seconds: None };
+    let redrive = RedriveRequest { file_guid: Some(file_guid()), select: None, deadline_seconds: None };
     assert_eq!(impatient(&api.url).redrive_job(job_guid(), &redrive).await.unwrap().job_guid, job_guid());
     assert_eq!(api.seen()[1].target, format!("/api/jobs/{}/redrive", job_guid()));
     assert_eq!(api.seen()[1].json(), json!({"fileGuid": file_guid()}));

@@ -55,7 +55,7 @@ use crate::aws::CallFailed;
 use crate::bench::BenchError;
 use crate::deploy::DeployError;
 use crate::download::DownloadError;
-use crate::follow::{Details, FollowError, Patience, failed_items_table, file_name, summary};
+use crate::follow::{Details, FollowError, Patience, causes_table, failed_items_table, file_name, summary};
 use crate::login::LoginError;
 use crate::package::PackageError;
 use crate::stack::StackError;
@@ -254,6 +254,14 @@ async fn print_counts(connection: &Connection, job: &Job) -> Result<(), CommandE
     print(&summary(job, &Details { uploaded_as: uploaded_as.as_deref(), params }))?;
     if job.items_failed == 0 {
         return Ok(());
+    }
+    // Of a single cause the failed rows themselves tell. Without results they are all that there is.
+    if job.status.is_terminal()
+        && let Ok(results) = connection.api.results(job.job_guid).await
+        && results.causes.len() > 1
+    {
+        let table = causes_table(&results.causes, results.other_causes, terminal::width());
+        print(&format!("\n{table}"))?;
     }
     match connection.api.failed_items(job.job_guid, FAILED_ROWS_SHOWN).await {
         Ok(items) if items.is_empty() => Ok(()),

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use rowmill_api::request::RedriveRequest;
+use rowmill_core::model::causes::{RowRange, Selection};
 use rowmill_core::model::ids::FileGuid;
 
 use super::connection::{Connection, JobRefArgs};
@@ -26,6 +27,15 @@ pub struct RedriveArgs {
     /// File with corrected rows, in the format of the job's failed-rows file
     #[arg(long, value_name = "FILE")]
     pub corrected: Option<PathBuf>,
+    /// Only failed rows with this code; several for any of them
+    #[arg(long = "code", value_name = "CODE")]
+    pub codes: Vec<String>,
+    /// Only failed rows of which this column is wrong; several for any of them
+    #[arg(long = "column", value_name = "COLUMN")]
+    pub columns: Vec<String>,
+    /// Only these failed rows: numbers and ranges such as 7,12-90
+    #[arg(long, value_name = "ROWS", value_delimiter = ',', value_parser = row_range)]
+    pub rows: Vec<RowRange>,
     #[command(flatten)]
     pub deadline: DeadlineArgs,
     #[command(flatten)]
@@ -44,7 +54,10 @@ pub async fn execute(args: RedriveArgs) -> Result<ExitCode, CommandError> {
         Some(file) => Some(upload(&connection, file, args.watch.json).await?),
         None => None,
     };
-    let redrive = RedriveRequest { file_guid, deadline_seconds: args.deadline.seconds() };
+    let (codes, columns, rows) = (args.codes, args.columns, args.rows);
+    let selection = Selection { codes, columns, rows, causes: Vec::new() };
+    let select = (!selection.is_all()).then_some(selection);
+    let redrive = RedriveRequest { file_guid, select, deadline_seconds: args.deadline.seconds() };
     let job = connection.api.redrive_job(args.job.job_guid, &redrive).await?;
     if args.watch.watch {
         return args.watch.follow(&connection, job).await;
@@ -57,6 +70,16 @@ pub async fn execute(args: RedriveArgs) -> Result<ExitCode, CommandError> {
         );
     }
     Ok(ExitCode::SUCCESS)
+}
+
+fn row_range(text: &str) -> Result<RowRange, String> {
+    let number = |text: &str| text.parse().ok().filter(|number| *number > 0);
+    let range = match text.split_once('-') {
+        Some((from, to)) => number(from).zip(number(to)).map(|(from, to)| RowRange { from, to: Some(to) }),
+        None => number(text).map(|from| RowRange { from, to: None }),
+    };
+    let is_right = |range: &RowRange| range.to.is_none_or(|to| range.from <= to);
+    range.filter(is_right).ok_or_else(|| "must be a row number, or two with `-` between them".to_owned())
 }
 
 async fn upload(connection: &Connection, file: &SourceFile, json: bool) -> Result<FileGuid, CommandError> {

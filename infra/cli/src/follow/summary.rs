@@ -4,6 +4,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use rowmill_api::job::{JobView, PauseView};
+use rowmill_core::model::causes::{Cause, CauseName};
 use rowmill_core::model::job::Priority;
 use rowmill_core::model::job::states::{JobOutcome, Status};
 use rowmill_core::model::run_output::FailedItem;
@@ -149,6 +150,34 @@ fn pause_line(pause: &PauseView) -> String {
     format!("  {code}: {what}; continues by itself once the target is back{next}\n")
 }
 
+/// The most causes that are shown.
+const CAUSES_SHOWN: usize = 10;
+
+/// The causes of failed items as a table, the most frequent one first.
+pub fn causes_table(causes: &[Cause], other: u64, width: usize) -> String {
+    let mut rows = vec![["  items", "code", "column", "rule", "for example"].map(str::to_owned).to_vec()];
+    for cause in causes.iter().take(CAUSES_SHOWN) {
+        let CauseName { code, column, rule } = &cause.name;
+        let (column, rule) = (column.as_deref().unwrap_or_default(), rule.as_deref().unwrap_or_default());
+        let example = cause.examples.first().map(|example| format!("row {}: {}", count(example.row), example.message));
+        let mut row = vec![format!("  {}", count(cause.items)), cut(code, 24), cut(column, 24), cut(rule, 16)];
+        row.push(example.unwrap_or_default());
+        rows.push(row);
+    }
+    let (shown, taken) = (rows.len() - 1, 2 * rows[0].len());
+    let widest = |place: usize| rows.iter().map(|row| row[place].chars().count()).max().unwrap_or(0);
+    let left = width.saturating_sub((0..4).map(widest).sum::<usize>() + taken).max(RAW_MIN_WIDTH);
+    for row in &mut rows[1..] {
+        row[4] = cut(&row[4], left);
+    }
+    let mut text = "Causes of the failed rows:\n".to_owned() + &table(&rows, &[0]);
+    let more = other + causes.iter().skip(shown).map(|cause| cause.items).sum::<u64>();
+    if more > 0 {
+        text += &format!("and {} rows of other causes\n", count(more));
+    }
+    text
+}
+
 /// The first failed items as a table `width` columns wide.
 pub fn failed_items_table(items: &[FailedItem], failed: u64, width: usize) -> String {
     let heading = match items.len() as u64 {
@@ -185,6 +214,8 @@ fn message_with_column(item: &FailedItem) -> String {
 mod tests {
     use super::*;
     use serde_json::json;
+
+    use rowmill_core::model::causes::CauseExample;
 
     use crate::fixtures::{job, job_guid, job_json};
 
@@ -347,6 +378,23 @@ mod tests {
     }
 
     #[test]
+    fn causes_are_shown_with_an_example_and_the_rest_as_a_number() {
+        let cause = |number: u64| {
+            let message = format!("the value {} is \u{1b}[31m long", "x".repeat(200));
+            let examples = vec![CauseExample { row: 7_000, message }];
+            let (column, rule) = (Some("age".to_owned()), Some("minimum".to_owned()));
+            Cause { name: CauseName { code: "schema_violation".to_owned(), column, rule }, items: 5_000 - number, examples }
+        };
+        let causes: Vec<Cause> = (0..12).map(cause).collect();
+        let text = causes_table(&causes, 3, 80);
+        let lines: Vec<&str> = text.lines().collect();
+        assert!(lines[2].starts_with("  5,000  schema_violation  age     minimum  row 7,000: the value"), "{text}");
+        assert_eq!((lines.len(), lines[12]), (13, "and 9,982 rows of other causes"), "{text}");
+        assert!(lines.iter().all(|line| line.chars().count() <= 80), "{text}");
+        assert!(!text.contains('\u{1b}'));
+    }
+
+    #[test]
     fn failed_rows_fit_the_terminal_and_cannot_drive_it() {
         let item = |row, raw: &str| FailedItem {
             row,
@@ -355,7 +403,7 @@ mod tests {
             length: raw.len() as u64,
             code: "schema_violation".into(),
             message: "is not of type integer, which goes on and on and on and on and on".into(),
-            column: Some("age".into()),
+            column: Some("age".into()), rule: None,
             raw: Some(raw.into()),
             raw_base64: None,
         };

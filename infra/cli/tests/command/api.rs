@@ -121,7 +121,7 @@ fn answer(connection: &TcpStream, job: &Value, sent: &Sender<Sent>) {
                 length: 7,
                 code,
                 message,
-                column: None,
+                column: None, rule: None,
                 raw,
                 raw_base64: None,
             };

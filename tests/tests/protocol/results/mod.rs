@@ -1,5 +1,6 @@
 //! The results of a job hold each item once and in order, after any crash and any number of timeouts.
 
+mod causes;
 mod crashes;
 mod exports;
 mod failed_rows;
@@ -94,7 +95,8 @@ async fn same_results_after_crashes(times: &[Duration], start: impl AsyncFn(&Wor
             let when = format!("{death:?} call {call} with {time:?}");
             assert_eq!((row.completions, world.jobs.active("system")), (1, 0), "{when}");
             let (manifest, files) = results(&world, job).await;
-            let end = (row.status(), row.end().map(|end| end.counts), described(&manifest), manifest.left_out, files);
+            let counts = row.end().map(|end| (end.counts, manifest.causes.clone()));
+            let end = (row.status(), counts, described(&manifest), manifest.left_out, files);
             match &undisturbed {
                 Some(undisturbed) => assert_eq!(&end, undisturbed, "{when}"),
                 None => undisturbed = Some(end),

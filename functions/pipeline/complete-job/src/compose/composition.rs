@@ -5,6 +5,7 @@
 
 use bytes::Bytes;
 use rowmill_core::items::files::FilesAt;
+use rowmill_core::model::causes::Causes;
 use rowmill_core::model::ids::RunId;
 use rowmill_core::model::job::Job;
 use rowmill_core::model::keys;
@@ -33,6 +34,9 @@ pub struct Composition {
     pub(super) too_long: u64,
     #[serde(default)]
     pub(super) restarts: u32,
+    /// The causes of the failed rows so far.
+    #[serde(default)]
+    pub causes: Causes,
 }
 
 /// A step of a composition, and how far it is.
@@ -55,7 +59,7 @@ pub(super) enum Position {
 
 impl Composition {
     /// A composition that has not begun.
-    pub(super) const fn new() -> Self {
+    pub(super) fn new() -> Self {
         Self {
             files: Vec::new(),
             left_out: Vec::new(),
@@ -64,6 +68,7 @@ impl Composition {
             tail: Bytes::new(),
             too_long: 0,
             restarts: 0,
+            causes: Causes::default(),
         }
     }
 
@@ -128,7 +133,7 @@ mod tests {
                 "name": "failed-rows.csv", "kind": "failedRows", "contentType": "text/csv", "gzip": false, "items": 0,
                 "multipart": null, "bytes": 0, "crc": 0,
             },
-            "tooLong": 0, "restarts": 0,
+            "tooLong": 0, "restarts": 0, "causes": {"causes": [], "other": 0},
         });
         assert_eq!(serde_json::to_value(begun()).unwrap(), state);
         assert_eq!(serde_json::from_value::<Composition>(state).unwrap(), begun());

@@ -37,6 +37,7 @@ impl Step for FailedRows {
             let Some(items) = items else { break };
             for item in &items {
                 writer.write(&failed_row::row(spec, item)?).await?;
+                composing.composition.causes.add(item);
                 self.after = item.row;
             }
             writer.count(items.len() as u64);

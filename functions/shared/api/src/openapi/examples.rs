@@ -61,7 +61,7 @@ macro_rules! examples {
 examples! {
     UploadRequest => UploadRequest::Announce(announce_request()),
     CreateJobRequest => create_job_request(),
-    RedriveRequest => RedriveRequest { file_guid: None, deadline_seconds: Some(3600) },
+    RedriveRequest => RedriveRequest { file_guid: None, select: None, deadline_seconds: Some(3600) },
     RetuneRequest => RetuneRequest { deadline_seconds: Some(28_800), ..RetuneRequest::default() },
     UploadView => upload(),
     SignPartsRequest => SignPartsRequest { from: Some(58) },
@@ -274,6 +274,8 @@ pub fn results() -> ResultsView {
             link: link("failed-rows.csv"),
         }],
         left_out: Vec::new(),
+        causes: Vec::new(),
+        other_causes: 0,
         manifest: ManifestView {
             name: "manifest.json".to_owned(),
             content_type: "application/json".to_owned(),
@@ -384,7 +386,7 @@ fn failed_items() -> FailedItemPage {
         length: 9,
         code: "ragged_row".to_owned(),
         message: "2 cells where the header has 3".to_owned(),
-        column: None,
+        column: None, rule: None,
         raw: Some("7,too few".to_owned()),
         raw_base64: None,
     };

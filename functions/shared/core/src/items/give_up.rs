@@ -14,7 +14,7 @@ const GIVEN_UP: &str = "every try to process the item's chunk failed; see the lo
 pub fn fail_rest(rest: &[InputItem], counts: &mut Counts, run_output: &mut RunOutput) {
     counts.failed += rest.len() as u64;
     let failed = rest.iter().map(|item| match &item.record {
-        Ok(_) => item.failed(DEAD_LETTER, GIVEN_UP, None),
+        Ok(_) => item.failed(DEAD_LETTER, GIVEN_UP),
         Err(failed) => failed.clone(),
     });
     run_output.failed.extend(failed);
@@ -36,6 +36,7 @@ pub fn fail_unread(message: &ChunkMessage, done: u32, counts: &mut Counts, run_o
         code: DEAD_LETTER.into(),
         message: GIVEN_UP.into(),
         column: None,
+        rule: None,
         raw: None,
         raw_base64: None,
     }));

@@ -70,9 +70,9 @@ impl InputItem {
         Some(Item { job_guid, row: self.row, record: self.record.ok()? })
     }
 
-    pub fn failed(&self, code: impl Into<String>, message: impl Into<String>, column: Option<String>) -> FailedItem {
+    pub fn failed(&self, code: impl Into<String>, message: impl Into<String>) -> FailedItem {
         let place = ItemPlace { row: self.row, file: self.file.clone(), offset: self.offset };
-        failed_item(&place, self.raw.as_ref(), code.into(), message.into(), column)
+        failed_item(&place, self.raw.as_ref(), code.into(), message.into(), None)
     }
 }
 
@@ -108,6 +108,7 @@ fn failed_item(
         code,
         message,
         column,
+        rule: None,
         raw: text.map(str::to_owned),
         raw_base64: raw.filter(|_| text.is_none()).map(|raw| to_base64(raw)),
     }

@@ -2,7 +2,7 @@
 
 use crate::items::input::InputItem;
 use crate::model::checkpoint::Checkpoint;
-use crate::model::run_output::{ItemOutput, RunOutput};
+use crate::model::run_output::{FailedItem, ItemOutput, RunOutput};
 use crate::model::tally::Counts;
 use crate::ports::OUTPUT_TOO_LARGE;
 use crate::ports::processor::{ItemError, ItemOutcome};
@@ -33,7 +33,10 @@ impl Progress {
         self.done += 1;
         let failed = match (&item.record, result) {
             (Err(failed), _) => failed.clone(),
-            (Ok(_), Err(error)) => item.failed(error.code, error.message, error.column),
+            (Ok(_), Err(error)) => {
+                let ItemError { code, message, column, rule, .. } = error;
+                FailedItem { column, rule, ..item.failed(code, message) }
+            }
             (Ok(_), Ok(ItemOutcome::Output(output))) => {
                 let bytes = self.output_bytes() + output.len() as u64;
                 if bytes <= output_max_bytes {
@@ -44,7 +47,7 @@ impl Progress {
                 let message = format!(
                     "the outputs of its chunk take {bytes} bytes with this one, more than the {output_max_bytes} they may"
                 );
-                item.failed(OUTPUT_TOO_LARGE, message, None)
+                item.failed(OUTPUT_TOO_LARGE, message)
             }
             (Ok(_), Ok(_)) => {
                 self.counts.succeeded += 1;

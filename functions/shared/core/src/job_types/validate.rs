@@ -108,7 +108,8 @@ pub(super) fn check(schema: &RowSchema, item: &Item) -> Result<Map<String, Value
 }
 
 fn violation(violation: SchemaViolation) -> ItemError {
-    ItemError { column: violation.column, ..ItemError::permanent("schema_violation", violation.message) }
+    let SchemaViolation { column, rule, message } = violation;
+    ItemError { column, rule: rule.map(str::to_owned), ..ItemError::permanent("schema_violation", message) }
 }
 
 #[cfg(test)]

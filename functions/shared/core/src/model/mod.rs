@@ -4,6 +4,7 @@ pub mod at_work;
 pub mod audit;
 pub mod blocks;
 pub mod breaker;
+pub mod causes;
 pub mod checkpoint;
 pub mod chunk_index;
 pub mod client_version;

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
 
+use crate::model::causes::Cause;
 use crate::model::ids::{JobGuid, RunId};
 use crate::model::keys;
 use crate::words::{Open, words};
@@ -80,6 +81,19 @@ pub struct Manifest {
     /// Contents that are missing from the files, each with the reason.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub left_out: Vec<LeftOut>,
+    /// The causes of the failed items, the most frequent one first.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub causes: Vec<Cause>,
+    /// Number of failed items of other causes.
+    #[serde(default)]
+    pub other_causes: u64,
+}
+
+impl Manifest {
+    /// True if its causes are those of all failed items.
+    pub fn tells_causes(&self) -> bool {
+        self.other_causes == 0 && !self.causes.is_empty() && self.left_out.is_empty()
+    }
 }
 
 /// A file in the manifest.

@@ -39,6 +39,9 @@ pub struct FailedItem {
     /// The column that is wrong, if it is one column.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub column: Option<String>,
+    /// The keyword of the JSON Schema that it breaks, such as `pattern`.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub rule: Option<String>,
     /// Its text; left out if it is too long or not UTF-8.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub raw: Option<String>,
@@ -151,7 +154,7 @@ mod tests {
             length: 9,
             code: "ragged_row".into(),
             message: "3 cells where the header has 2".into(),
-            column: None,
+            column: None, rule: None,
             raw: raw.map(Into::into),
             raw_base64: None,
         };

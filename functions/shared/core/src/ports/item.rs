@@ -45,6 +45,8 @@ pub struct ItemError {
     pub message: String,
     /// The column with the problem, if it is a single column.
     pub column: Option<String>,
+    /// The keyword of the JSON Schema that the item breaks, if it breaks one.
+    pub rule: Option<String>,
     /// True if a retry can help.
     pub transient: bool,
 }
@@ -52,7 +54,7 @@ pub struct ItemError {
 impl ItemError {
     /// The item is bad: it is recorded as failed and not retried.
     pub fn permanent(code: impl Into<String>, message: impl Into<String>) -> Self {
-        Self { code: code.into(), message: message.into(), column: None, transient: false }
+        Self { code: code.into(), message: message.into(), column: None, rule: None, transient: false }
     }
 
     /// Something that the item needs is temporarily unavailable: the item is retried.

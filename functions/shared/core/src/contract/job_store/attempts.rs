@@ -2,6 +2,7 @@ use futures::future::join_all;
 
 use super::fixtures::{ROOM, change, created, end, end_at, ended, guid, leased, new_job, run, running, stop};
 use crate::contract::at;
+use crate::model::causes::Selection;
 use crate::model::cost::Usage;
 use crate::model::job::states::{Phase, Status};
 use crate::model::job::{Job, Redrive, StopCode};
@@ -22,6 +23,7 @@ fn next(seen: &Job, by: u8) -> NewAttempt {
         base: 1,
         unprocessed_from: Some(Position { offset: 600, row: 6 }),
         corrected: Some("results/corrected".into()),
+            selection: Some(Selection { codes: vec!["ragged_row".into()], ..Selection::default() }),
     };
     NewAttempt { seen: seen.clone(), redrive, ceilings: ROOM, at: at(30), deadline_at: at(14_430), wake_at: at(930) }
 }

@@ -314,7 +314,7 @@ fn an_attempt_ends_completed_or_as_its_stop_says() {
 #[test]
 fn only_an_ended_job_is_redriven() {
     let before = Counts { failed: 2, ..Counts::default() };
-    let redrive = Redrive { by: run(8), before, base: 1, unprocessed_from: None, corrected: None };
+    let redrive = Redrive { by: run(8), before, base: 1, unprocessed_from: None, corrected: None, selection: None };
     let redriven = |job: &Job| job.redrive(redrive.clone(), at(30), at(14_430), at(930));
     let stopped = running().stop(&stop(StopCode::Cancelled)).unwrap();
     for job in [waiting(), running(), running().pause(at(2)).unwrap(), stopped] {

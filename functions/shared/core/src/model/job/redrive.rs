@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::states::Phase;
 use super::{Job, SplitState};
+use crate::model::causes::Selection;
 use crate::model::ids::RunId;
 use crate::model::tally::Counts;
 use crate::text::Position;
@@ -25,6 +26,9 @@ pub struct Redrive {
     /// The key of the rows that replace failed ones, if the request named a corrected file.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub corrected: Option<String>,
+    /// Which of the failed items are processed, if not all. The others keep their failures.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub selection: Option<Selection>,
 }
 
 impl Redrive {

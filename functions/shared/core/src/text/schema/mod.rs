@@ -79,7 +79,9 @@ struct Plan {
 pub struct SchemaViolation {
     /// The column with the problem, if it is a single column.
     pub column: Option<String>,
-    /// The violated rule, for the user.
+    /// The keyword that it breaks.
+    pub rule: Option<&'static str>,
+    /// What is wrong, for the user.
     pub message: String,
 }
 
@@ -156,7 +158,7 @@ impl RowSchema {
 
     fn validate_json(&self, row: &Value) -> Result<(), SchemaViolation> {
         if !row.is_object() {
-            return Err(SchemaViolation { column: None, message: "The row is not an object.".to_owned() });
+            return Err(SchemaViolation { column: None, rule: None, message: "The row is not an object.".to_owned() });
         }
         let Some(checks) = &self.checks else { return Ok(()) };
         checks.validator.validate(row).map_err(|error| violation(&error, "the value", None))
@@ -273,7 +275,7 @@ fn violation(error: &ValidationError<'_>, value: &'static str, cells: Option<&Ce
         Some((end, _)) => format!("{}…", &what[..end]),
         None => what,
     };
-    SchemaViolation { message: format!("{place}{what} (rule `{rule}`)."), column }
+    SchemaViolation { message: format!("{place}{what} (rule `{rule}`)."), rule: Some(rule), column }
 }
 
 /// The property with the problem, if the validator reports the whole row.
