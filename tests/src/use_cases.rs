@@ -26,7 +26,9 @@ use rowmill_core::ports::Queue;
 use rowmill_core::progress::waits::Waker;
 use rowmill_core::sending::priority_router::PriorityRouter;
 use rowmill_core::wiring::{ChunkQueues, Missing, Port, Ports};
-use rowmill_settings::{CompleteTime, InputSettings, Inputs, JobRetention, Links, Recovery, SplitTime, StopGrace, TimeLimits};
+use rowmill_settings::{
+    CompleteTime, InputSettings, Inputs, JobRetention, Links, Recovery, SplitTime, StopGrace, TimeLimits,
+};
 use split_job::split::{SplitLimits, Splitter};
 use start_job::starter::Starter;
 use sweep::sweep::{SweepLimits, Sweeper};

@@ -177,6 +177,7 @@ async fn a_redrive_starts_one_attempt_if_every_reply_is_lost_once() {
         base: 1,
         unprocessed_from: None,
         corrected: None,
+        selection: None,
     };
     let ceilings = Ceilings { owner: 1, job_type: 1, system: 1 };
     let attempt = NewAttempt { seen: ended, redrive, ceilings, at: at(10), deadline_at: at(90), wake_at: at(20) };

@@ -76,7 +76,8 @@ fn a_row_of_json_is_corrected_as_text_and_others_keep_their_failure() {
         let tab = chromium.tab(&job_page(stack, &job)).await;
         tab.until("document.querySelector('failed-rows mark')?.textContent === '\"a\"'").await;
         // Why rows failed is counted.
-        let causes = "[...document.querySelectorAll('job-files tbody tr')].map(row => row.cells[3].textContent).sort().join()";
+        let causes =
+            "[...document.querySelectorAll('job-files tbody tr')].map(row => row.cells[3].textContent).sort().join()";
         tab.until(&format!("{causes} === ',type'")).await;
         finds_nothing(&tab, &axe().await, "the causes of failed rows").await;
         tab.press("Correct rows").await;

@@ -8,7 +8,7 @@ use rowmill_api::job::Stage;
 use rowmill_core::model::ids::JobGuid;
 use rowmill_core::model::job::StopCode;
 use rowmill_core::model::job::states::{JobOutcome, Status};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::chunks_of;
 use crate::many_files::{File, all_kinds, broken, check, file};
@@ -45,9 +45,13 @@ fn packed(files: &[File]) -> Vec<u8> {
 }
 
 async fn over(world: &World, archive: Vec<u8>) -> Result<JobGuid, CreateJobError> {
+    over_with(world, archive, json!({})).await
+}
+
+async fn over_with(world: &World, archive: Vec<u8>, params: Value) -> Result<JobGuid, CreateJobError> {
     let stored = world.uploads.store(&World::owner(), "application/zip", Some("all.zip"), archive.into()).await;
     let file = stored.expect("the file is stored").file_guid;
-    world.create("validate", file, json!({})).await.map(|job| job.job_guid)
+    world.create("validate", file, params).await.map(|job| job.job_guid)
 }
 
 #[tokio::test]
@@ -126,11 +130,20 @@ async fn an_archive_that_is_hostile_or_empty_fails_its_job_and_says_why() {
     let mut shared = two.clone();
     let at = shared.windows(4).rposition(|bytes| bytes == [second, 0, 0, 0]).unwrap();
     shared[at] = 0;
+    // The last file is longer than the archive, by its directory.
+    let mut beyond = two.clone();
+    let last = beyond.windows(4).rposition(|bytes| bytes == b"PK\x01\x02").unwrap();
+    beyond[last + 20..last + 24].copy_from_slice(&0x7FFF_FFFF_u32.to_le_bytes());
+    // Its directory is damaged behind the first file.
+    let mut short = two.clone();
+    short[last] = b'Q';
     let many: Vec<Part> = (0..10_001).map(|number| Part::stored(&format!("{number}.csv"), b"")).collect();
     let long = archive(&[Part::stored(&"x".repeat(1025), b"")]);
     for (bytes, problem) in [
         (folder, "has no file in it"),
         (shared, "two of its files share bytes"),
+        (beyond, "a file in it goes beyond its end"),
+        (short, "does not list all of its files"),
         (archive(&many), "more than the maximum of 10000 files"),
         (long, "longer than 1024 bytes"),
         (two[..two.len() - 22].to_vec(), "the end of its directory is missing"),
@@ -143,6 +156,17 @@ async fn an_archive_that_is_hostile_or_empty_fails_its_job_and_says_why() {
         assert_eq!((shown.status, error.code), (Status::Failed, StopCode::SourceFailed.into()));
         assert!(error.message.contains(problem), "{}", error.message);
     }
+}
+
+#[tokio::test]
+async fn a_damaged_file_in_an_archive_stops_the_job_that_asks_for_it() {
+    let world = World::new(chunks_of(2));
+    let job = over_with(&world, packed(&members()), json!({ "unreadableFiles": "stop" })).await.unwrap();
+    world.run().await;
+    let error = world.show(job).await.error.unwrap();
+    assert_eq!(error.code, StopCode::UnreadableFile);
+    assert!(error.message.starts_with("quote.csv: "), "{}", error.message);
+    assert_eq!(world.audit(job).await.finding, None);
 }
 
 #[tokio::test]

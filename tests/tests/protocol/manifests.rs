@@ -18,7 +18,7 @@ use crate::many_files::{File, broken, check, file};
 fn listed() -> Vec<File> {
     vec![
         file("s3://data/in/b c+d.csv", "text/csv", "a,b\n1,2\n3\n", 2, 1),
-        broken("s3://data/in/gone.csv", "text/csv", Vec::new(), 1, "file_not_found"),
+        broken("s3://data/in/gone.csv", "text/csv", Vec::new(), 1, "file_not_allowed"),
         file("s3://data/in/ä.jsonl", "application/x-ndjson", "{\"a\":1}\n", 1, 0),
     ]
 }

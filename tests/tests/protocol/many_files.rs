@@ -357,7 +357,7 @@ async fn requests_for_many_files_that_cannot_be_are_refused() {
     assert!(said.starts_with("`fileGuid` must be left out"), "{said}");
     let said = refused(json!({ "source": { "files": [one] }, "params": { "unreadableFiles": "ignore" } })).await;
     assert!(said.starts_with("`params.unreadableFiles` must be `fail` or `stop`"), "{said}");
-    let said = refused(json!({ "fileGuid": one, "params": { "unreadableFiles": "stop" } })).await;
+    let said = refused(json!({ "items": [{}], "params": { "unreadableFiles": "stop" } })).await;
     assert!(said.starts_with("`params.unreadableFiles` is not a param"), "{said}");
     let said = refused(json!({ "source": { "files": [one, other] }, "dedupe": "file" })).await;
     assert!(said.starts_with("`dedupe` finds jobs by their file"), "{said}");

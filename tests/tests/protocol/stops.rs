@@ -53,7 +53,8 @@ async fn stopped_in_part() -> (World, JobGuid, ChunkMessage) {
         length: 6,
         code: "ragged_row".into(),
         message: "1 cell where the header has 2".into(),
-        column: None, rule: None,
+        column: None,
+        rule: None,
         raw: Some("ragged".into()),
         raw_base64: None,
     };

@@ -11,25 +11,25 @@ use rowmill_core::model::ids::{FileGuid, Owner};
 use rowmill_core::model::keys;
 use rowmill_core::model::spec::{Source, SourceFile};
 use rowmill_core::ports::{Objects, PortError};
-use rowmill_core::text::{ChunkCutter, ChunkLimits, Head, Position, Record, read_items};
-use rowmill_formats::{Opened, open};
+use rowmill_core::text::{ChunkCutter, ChunkLimits, Head, Position, Record, read_items, shortened};
+use rowmill_formats::{Limits, Opened, open, text_within};
 use serde_json::{Map, Value, json};
 
 use crate::error::CreateJobError;
 use crate::request::InvalidField;
 use crate::source::{ListText, SourceDetector};
 
-/// The most objects that a manifest may list. Each is looked at.
-const OBJECTS_MAX: usize = 100_000;
+/// The most objects that a manifest may list. Each is looked at, all in one invocation.
+const OBJECTS_MAX: usize = 50_000;
 
 /// The longest text of a manifest, in bytes. It is held in memory.
-const TEXT_MAX_BYTES: usize = 64 * 1024 * 1024;
+const TEXT_MAX_BYTES: usize = 32 * 1024 * 1024;
 
 /// Number of objects looked at at once.
 const LOOKS: usize = 64;
 
-/// The code of an object that a manifest lists and that cannot be found.
-const FILE_NOT_FOUND: &str = "file_not_found";
+/// The longest name of a bucket that S3 takes.
+const BUCKET_MAX_BYTES: usize = 63;
 
 /// An object that a manifest lists.
 struct Entry {
@@ -59,19 +59,19 @@ pub async fn list(
         manifest = opened(json!({ "headerRow": 0 })).await?;
     }
     let Opened { packing, head, .. } = manifest;
-    let source = match packing {
-        None => Source::File(file),
-        Some(packing) => Source::Packed { file, packing },
+    let text = match packing {
+        None => detector.text(&Source::File(file), TEXT_MAX_BYTES).await?,
+        Some(packing) => text_within(detector.objects, &file, &packing, TEXT_MAX_BYTES, Limits::default()).await?,
     };
-    let text = detector.text(&source, TEXT_MAX_BYTES).await?;
     if !text.whole {
         return Err(refused(format!("has more than the maximum of {TEXT_MAX_BYTES} bytes of text.")).into());
     }
     let entries = entries(&text.bytes, &head, limits, has_names)?;
+    drop(text);
     for Entry { row, bucket, key } in &entries {
-        let no_bucket = |why| refused(format!("row {row} names the bucket `{bucket}`, which {why}"));
+        let no_bucket = |why| refused(format!("row {row} names the bucket `{}`, which {why}", shortened(bucket)));
         detector.inputs.check_bucket(bucket).map_err(no_bucket)?;
-        let no_key = |why| refused(format!("row {row} names the key `{key}`, which {why}"));
+        let no_key = |why| refused(format!("row {row} names the key `{}`, which {why}", shortened(key)));
         detector.inputs.check_key(owner, key).map_err(no_key)?;
     }
     let looks = stream::iter(entries.into_iter().map(|entry| look(detector.objects, entry)));
@@ -116,6 +116,9 @@ fn entries(text: &[u8], head: &Head, limits: ChunkLimits, has_names: bool) -> Re
                 (_, Some(key)) if key.len() > keys::KEY_MAX_BYTES => {
                     return Err(refused(format!("row {row} has a key of more than {} bytes.", keys::KEY_MAX_BYTES)));
                 }
+                (Some(bucket), _) if bucket.len() > BUCKET_MAX_BYTES => {
+                    return Err(refused(format!("row {row} has a bucket of more than {BUCKET_MAX_BYTES} bytes.")));
+                }
                 (Some(bucket), Some(key)) => entries.push(Entry { row, bucket, key }),
                 _ => return Err(refused(format!("row {row} names no object: it must have a `bucket` and a `key`."))),
             }
@@ -153,8 +156,7 @@ async fn look(objects: &Arc<dyn Objects>, Entry { bucket, key, .. }: Entry) -> R
         }
         // Without the right to list, S3 denies what does not exist.
         Err(PortError::NotFound | PortError::Denied { .. } | PortError::Invalid { .. }) => {
-            let message = "There is no such object, or its bucket does not give it out.".to_owned();
-            let problem = Some(FileProblem { code: FILE_NOT_FOUND.to_owned(), message });
+            let problem = Some(FileProblem::not_given_out());
             Ok(ListedFile { problem, ..ListedFile::of(key.clone(), file(String::new(), 0)) })
         }
         Err(error) => Err(error),

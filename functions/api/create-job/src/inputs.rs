@@ -15,9 +15,6 @@ use crate::source::ListText;
 /// The most objects below the prefix of a job.
 pub const OBJECTS_MAX: u64 = 1_000_000;
 
-/// The longest list of the objects of a job, in bytes. It is held in memory while it is made.
-const LIST_MAX_BYTES: usize = 128 * 1024 * 1024;
-
 /// The longest ending of keys, in bytes.
 const SUFFIX_MAX_BYTES: usize = 255;
 
@@ -67,10 +64,9 @@ pub async fn list(lists: &dyn ObjectLists, objects: &ObjectSource) -> Result<Lis
             let file = SourceFile { file_guid: None, key: keys::in_bucket(bucket, &name), etag, size };
             list.add(&ListedFile::of(name, file))?;
         }
-        if seen > OBJECTS_MAX || list.text.len() > LIST_MAX_BYTES {
+        if seen > OBJECTS_MAX {
             let message = format!(
-                "begins the keys of more than the maximum of {OBJECTS_MAX} objects, or of {LIST_MAX_BYTES} bytes of their \
-                 list. Create a job for each part of them."
+                "begins the keys of more than the maximum of {OBJECTS_MAX} objects. Create a job for each part of them."
             );
             return refused("prefix", message);
         }

@@ -18,7 +18,9 @@ pub fn check_params(request: &CreateJobRequest, job_type: &dyn JobType) -> Resul
     if request.params.get(DRY_RUN).is_some_and(|dry_run| !dry_run.is_boolean()) {
         return Err(ParamsError::new(format!("params.{DRY_RUN}"), "must be true or false."));
     }
-    if request.reads_many() {
+    // An upload may be an archive of many files.
+    let may_be_many = job_type.input() == InputKind::File && request.items.is_none();
+    if may_be_many {
         UnreadableFiles::of(&request.params)?;
     }
     if job_type.takes_any_params() {
@@ -28,7 +30,7 @@ pub fn check_params(request: &CreateJobRequest, job_type: &dyn JobType) -> Resul
         InputKind::File if request.items.is_none() => &FILE_PARAMS,
         InputKind::File | InputKind::Dataset | InputKind::None => &[],
     };
-    let of_many: &[&str] = if request.reads_many() { &[UNREADABLE_FILES] } else { &[] };
+    let of_many: &[&str] = if may_be_many { &[UNREADABLE_FILES] } else { &[] };
     let known: Vec<&str> = job_type.params().iter().chain(of_input).chain(of_many).chain(&[DRY_RUN]).copied().collect();
     match request.params.keys().find(|name| !known.contains(&name.as_str())) {
         None => Ok(()),

@@ -75,7 +75,8 @@ impl SourceDetector<'_> {
             }
             Some(JobInput::Manifest(file_guid)) => {
                 if !self.inputs.are_any() {
-                    let message = "is not allowed: this stack reads no buckets of others, see its parameter `InputBuckets`.";
+                    let message =
+                        "is not allowed: this stack reads no buckets of others, see its parameter `InputBuckets`.";
                     return Err(InvalidField::new("source.manifest", message).into());
                 }
                 self.upload(owner, file_guid).await?;
@@ -258,6 +259,9 @@ pub fn text(key: String, text: Bytes) -> DetectedSource {
     json_lines(Source::File(file), FirstText { bytes: text, whole: true })
 }
 
+/// The longest list of the files of a job, in bytes. It is held in memory while it is made.
+const LIST_MAX_BYTES: usize = 128 * 1024 * 1024;
+
 /// The list of the files of a job, as it is stored.
 #[derive(Debug, Default)]
 pub struct ListText {
@@ -268,10 +272,20 @@ pub struct ListText {
 }
 
 impl ListText {
-    pub fn add(&mut self, file: &ListedFile) -> Result<(), PortError> {
+    /// Adds a file.
+    ///
+    /// # Errors
+    /// The list is too long.
+    pub fn add(&mut self, file: &ListedFile) -> Result<(), CreateJobError> {
         (self.files, self.bytes) = (self.files + 1, self.bytes.saturating_add(file.size));
         serde_json::to_writer(&mut self.text, file).map_err(|error| PortError::invalid("listing files", error))?;
         self.text.push(b'\n');
+        if self.text.len() > LIST_MAX_BYTES {
+            let message = format!(
+                "names so many files that their list is longer than {LIST_MAX_BYTES} bytes. Create a job for each part of them."
+            );
+            return Err(InvalidField::new("source", message).into());
+        }
         Ok(())
     }
 }

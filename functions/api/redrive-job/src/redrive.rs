@@ -9,16 +9,17 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 pub use rowmill_api::request::RedriveRequest;
-use rowmill_core::items::manifest::read_manifest;
 use rowmill_core::items::failed::FailedItems;
 use rowmill_core::items::input::Correction;
+use rowmill_core::items::manifest::read_manifest;
 use rowmill_core::items::stored_job::StoredJob;
-use rowmill_core::model::causes::Selection;
+use rowmill_core::model::causes::{RowRange, Selection};
 use rowmill_core::model::ids::{FileGuid, JobGuid, Owner};
 use rowmill_core::model::job::{End, Job, Redrive, details_until};
 use rowmill_core::model::job_type_limits::JobTypeLimits;
 use rowmill_core::model::keys;
 use rowmill_core::model::messages::SplitMessage;
+use rowmill_core::model::results::Manifest;
 use rowmill_core::model::upload::UploadState;
 use rowmill_core::ports::{
     Clock, Entropy, Full, JobStore, NewAttempt, Objects, PortError, Queue, RedriveError, UploadStore,
@@ -177,9 +178,17 @@ impl Redriver {
         if bytes > SELECTION_MAX_BYTES {
             return refused(format!("has more than the maximum of {SELECTION_MAX_BYTES} bytes as JSON."));
         }
-        let Some(results) = job.end().and_then(|end| end.results) else { return Ok(()) };
+        let Some(end) = job.end() else { return Ok(()) };
+        let is_wrong =
+            |range: &&RowRange| range.from == 0 || range.last() < range.from || range.from > end.counts.sum();
+        if let Some(RowRange { from, .. }) = selection.rows.iter().find(is_wrong) {
+            return refused(format!("has a range from {from} that is no range of the rows of the job."));
+        }
+        let Some(results) = end.results else { return Ok(()) };
         let manifest = read_manifest(&*self.objects, job.job_guid, &results).await?;
-        let Some((manifest, _)) = manifest.filter(|(manifest, _)| manifest.tells_causes()) else { return Ok(()) };
+        let tells =
+            |manifest: &Manifest| manifest.causes.iter().map(|cause| cause.items).sum::<u64>() == end.counts.failed;
+        let Some((manifest, _)) = manifest.filter(|(manifest, _)| tells(manifest)) else { return Ok(()) };
         match manifest.causes.iter().any(|cause| selection.may_have(&cause.name)) {
             true => Ok(()),
             false => refused("selects no failed row of the job: none has such a code, column or cause.".to_owned()),

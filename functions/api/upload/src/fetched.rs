@@ -46,7 +46,10 @@ impl FetchOrders {
             FetchSource { url: Some(url), s3: None } => self.server(url)?,
             FetchSource { url: None, s3: Some(object) } => self.bucket(owner, object)?,
             _ => {
-                return Err(UploadError::Field { field: "source", message: "must have either `url` or `s3`.".to_owned() });
+                return Err(UploadError::Field {
+                    field: "source",
+                    message: "must have either `url` or `s3`.".to_owned(),
+                });
             }
         };
         let content_type = request.content_type.as_deref().unwrap_or(UNKNOWN_TYPE);

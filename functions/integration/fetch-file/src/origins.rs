@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use bytes::Bytes;
+use rowmill_core::model::files::NOT_GIVEN_OUT;
 use rowmill_core::model::keys;
 use rowmill_core::ports::{Objects, PortError, RemoteBytes, RemoteError, RemoteFile, RemoteFiles};
 
@@ -42,9 +43,7 @@ fn refused(error: PortError) -> RemoteError {
         PortError::Changed => RemoteError::Changed,
         // Without the right to list, S3 denies what does not exist.
         PortError::NotFound | PortError::Denied { .. } | PortError::Invalid { .. } => {
-            let detail = "There is no such object, or its bucket does not give it out: it may be archived, encrypted with a \
-                          key of others, or denied by the policy of the bucket.";
-            RemoteError::Refused(detail.to_owned())
+            RemoteError::Refused(NOT_GIVEN_OUT.to_owned())
         }
         error => RemoteError::busy(format!("The bucket does not answer: {error}.")),
     }

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use create_job::create::{CreateLimits, Creator};
-use rowmill_settings::Inputs;
 use rowmill_core::callers::blocked::BlockCheck;
 use rowmill_core::in_memory::{
     CountingEntropy, InMemoryDeliveries, InMemoryJobStore, InMemoryObjects, InMemoryQueue, InMemoryQuotas,
@@ -18,6 +17,7 @@ use rowmill_core::model::owner_priorities::OwnerPriorities;
 use rowmill_core::ports::processor::JobType;
 use rowmill_core::ports::{Ceilings, Clock, Objects};
 use rowmill_core::wiring::{Port, Ports};
+use rowmill_settings::Inputs;
 use serde_json::{Value, json};
 
 use crate::handler::Inbox;

@@ -22,12 +22,15 @@ use rowmill_core::model::files::{
 use rowmill_core::model::ids::JobGuid;
 use rowmill_core::model::job::{Stop, StopCode};
 use rowmill_core::model::keys;
+use rowmill_core::model::packing::Packing;
 use rowmill_core::model::spec::Spec;
 use rowmill_core::model::tally::CHUNKS_PER_TALLY;
 use rowmill_core::model::warnings::Warning;
 use rowmill_core::ports::{Clock, Objects, PortError};
 use rowmill_core::text::{Chunk, ChunkLimits, ChunkMode, Position};
-use rowmill_formats::{Limits, OpenError, Opened, ReadAhead, SourceReader, first_bytes, open_member, open_read};
+use rowmill_formats::{
+    Limits, OpenError, Opened, ReadAhead, SourceReader, TextStream, first_bytes, open_member, open_read,
+};
 use serde_json::{Map, Value};
 
 use crate::cut::{CutError, CutTally, FileCut, PlainText, STORED_TALLY_BYTES, StoredCut};
@@ -56,7 +59,7 @@ pub struct FilesCut {
     unreadable: UnreadableFiles,
     lines: FileLines,
     /// Files whose first bytes are being read.
-    ahead: FuturesOrdered<BoxFuture<'static, (ListLine, Result<Bytes, PortError>)>>,
+    ahead: FuturesOrdered<BoxFuture<'static, (ListLine, Ahead)>>,
     open: Option<OpenFile>,
     /// The next file that is not open.
     next: FilePosition,
@@ -68,6 +71,14 @@ pub struct FilesCut {
     warnings: Vec<Warning>,
     /// Why the job stops once the chunks so far are dispatched, and the place of the file that stops it.
     stop: Option<(Stop, FilePosition)>,
+}
+
+/// What is read of a file ahead.
+enum Ahead {
+    /// Its first bytes.
+    First(Result<Bytes, PortError>),
+    /// Its beginning, of a file in an archive, which cannot be read without unpacking it.
+    Member(Box<Result<Opened, OpenError>>),
 }
 
 /// A file that is being cut.
@@ -208,17 +219,21 @@ impl FilesCut {
             && let Some(line) = self.lines.next().await?
         {
             let (objects, most) = (Arc::clone(&self.objects), self.reads.first_max_bytes);
+            let params = self.params.clone();
             self.ahead.push_back(Box::pin(async move {
-                let first = match &line.file {
-                    ListedFile { member: None, problem: None, .. } => {
-                        first_bytes(&objects, &line.file.object(), most).await
+                let ListedFile { member, problem, name, .. } = &line.file;
+                let object = line.file.object();
+                let ahead = match (member, problem) {
+                    (_, Some(_)) => Ahead::First(Ok(Bytes::new())),
+                    (Some(member), None) => {
+                        Ahead::Member(Box::new(open_member(&objects, &object, *member, name, &params).await))
                     }
-                    _ => Ok(Bytes::new()),
+                    (None, None) => Ahead::First(first_bytes(&objects, &object, most).await),
                 };
-                (line, first)
+                (line, ahead)
             }));
         }
-        let Some((ListLine { at, next, file }, first)) = self.ahead.next().await else { return Ok(false) };
+        let Some((ListLine { at, next, file }, ahead)) = self.ahead.next().await else { return Ok(false) };
         let begun = self.next.begun;
         self.next = next;
         let mut part = PartFile {
@@ -232,15 +247,13 @@ impl FilesCut {
             return Ok(true);
         }
         let object = file.object();
-        let opened = match first {
-            Ok(_) if let Some(member) = file.member => {
-                open_member(&self.objects, &object, member, &file.name, &self.params).await
-            }
-            Ok(first) => {
+        let opened = match ahead {
+            Ahead::Member(opened) => *opened,
+            Ahead::First(Ok(first)) => {
                 let named = (file.content_type.as_deref().unwrap_or_default(), Some(file.name.as_str()));
                 open_read(&self.objects, &object, first, named, &self.params).await
             }
-            Err(error) => Err(OpenError::Port(error)),
+            Ahead::First(Err(error)) => Err(OpenError::Port(error)),
         };
         let opened = match opened {
             Ok(opened) => opened,
@@ -274,8 +287,13 @@ impl FilesCut {
             }
             Some(packing) => {
                 part.text = PartText::Stored;
-                let (source, limits) = ((&object, packing), (packed, ahead.reads));
-                TextCut::Packed(Box::new(PackedCut::new(objects, clock, how, source, start, limits)))
+                let text = match packing {
+                    Packing::Member { .. } if opened.first.whole => {
+                        TextStream::whole(opened.first.bytes.clone(), file.size)
+                    }
+                    _ => TextStream::open(objects, &object, packing, packed, ahead.reads),
+                };
+                TextCut::Packed(Box::new(PackedCut::new((text, packing), clock, how, start)))
             }
         };
         let weighed = if begun.is_some() { start.offset.min(file.size) } else { 0 };
@@ -383,14 +401,9 @@ fn problem_of(error: OpenError, key: &str) -> Result<FileProblem, PortError> {
             problem(StopCode::SourceChanged.as_str(), "It was replaced since the job was created.".to_owned())
         }
         OpenError::Port(PortError::Denied { .. } | PortError::Invalid { .. }) if is_of_others => {
-            let message = "Its bucket does not give it out: it is gone, archived or encrypted with a key of others, or the \
-                           policy of the bucket denies it.";
-            problem(FILE_NOT_ALLOWED, message.to_owned())
+            Ok(FileProblem::not_given_out())
         }
         OpenError::Port(error) => Err(error),
         error => problem(StopCode::UnreadableFile.as_str(), error.to_string()),
     }
 }
-
-/// The code of a file of others that Rowmill may not read.
-const FILE_NOT_ALLOWED: &str = "file_not_allowed";

@@ -11,11 +11,10 @@ use bytes::Bytes;
 use jiff::Timestamp;
 use rowmill_core::model::job::{Stop, StopCode};
 use rowmill_core::model::packing::Packing;
-use rowmill_core::model::spec::SourceFile;
 use rowmill_core::model::warnings::{self, Warning};
-use rowmill_core::ports::{Clock, Objects, PortError};
+use rowmill_core::ports::{Clock, PortError};
 use rowmill_core::text::{Chunk, ChunkCutter, ChunkLimits, ChunkMode, Dialect, Position, Utf8Watch};
-use rowmill_formats::{DecodeError, Limits, TextBlock, TextStream, port_error};
+use rowmill_formats::{DecodeError, TextBlock, TextStream, port_error};
 
 use crate::cut::{CutError, CutTally, StoredCut, never_closed};
 
@@ -43,18 +42,16 @@ pub struct PackedCut {
 }
 
 impl PackedCut {
-    /// Begins at this border of the text. Up to so many ranges of the upload are read at once.
+    /// Begins at this border of the text of a file that is packed like this.
     pub fn new(
-        objects: Arc<dyn Objects>,
+        (text, packing): (TextStream, &Packing),
         clock: Arc<dyn Clock>,
         (dialect, chunk_limits): (&Dialect, ChunkLimits),
-        (file, packing): (&SourceFile, &Packing),
         start: Position,
-        (limits, reads): (Limits, usize),
     ) -> Self {
         Self {
             clock,
-            text: TextStream::open(objects, file, packing, limits, reads),
+            text,
             cutter: ChunkCutter::new(dialect, chunk_limits, start),
             utf8: packing.is_utf8().then(|| Utf8Watch::from(start.offset)),
             max_record_bytes: chunk_limits.max_record_bytes,

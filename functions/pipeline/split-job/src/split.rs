@@ -23,7 +23,7 @@ use rowmill_core::progress::JobSteps;
 use rowmill_core::progress::commit::resend::ChunkResender;
 use rowmill_core::progress::update::{take_lease, update_job};
 use rowmill_core::text::{Position, SCANNER_VERSION};
-use rowmill_formats::SourceReader;
+use rowmill_formats::{SourceReader, TextStream};
 
 use crate::cut::{CutError, CutTally, FileCut, PlainText, STORED_TALLY_BYTES};
 use crate::dataset::DatasetCut;
@@ -221,16 +221,10 @@ impl Splitter {
                 Cut::File(Box::new(FileCut::new(text, clock, (&spec.head.dialect, spec.limits), start)))
             }
             (None, Source::Packed { file, packing }) => {
-                let source = (file, packing);
-                let limits = (self.limits.packed.into(), self.limits.reads_in_flight);
-                Cut::Packed(Box::new(PackedCut::new(
-                    objects,
-                    clock,
-                    (&spec.head.dialect, spec.limits),
-                    source,
-                    start,
-                    limits,
-                )))
+                let (limits, reads) = (self.limits.packed.into(), self.limits.reads_in_flight);
+                let text = TextStream::open(objects, file, packing, limits, reads);
+                let how = (&spec.head.dialect, spec.limits);
+                Cut::Packed(Box::new(PackedCut::new((text, packing), clock, how, start)))
             }
             (None, Source::Files(files)) => {
                 let before = self.index_before(job, point).await?;

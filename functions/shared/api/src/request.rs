@@ -149,13 +149,6 @@ pub enum JobInput<'a> {
     Manifest(FileGuid),
 }
 
-impl CreateJobRequest {
-    /// True if its job reads many files.
-    pub fn reads_many(&self) -> bool {
-        self.source.as_ref().is_some_and(|source| source.job_guid.is_none())
-    }
-}
-
 impl JobSource {
     /// A result file of a job.
     pub fn of_result(job: JobGuid, kind: ResultKind) -> Self {

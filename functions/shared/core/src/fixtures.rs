@@ -5,8 +5,8 @@ use jiff::Timestamp;
 use serde_json::{Map, json};
 use uuid::Uuid;
 
-use crate::model::causes::Selection;
 use crate::model::breaker::BreakerPause;
+use crate::model::causes::Selection;
 use crate::model::cost::Usage;
 use crate::model::ids::{FileGuid, JobGuid, Owner, RunId};
 use crate::model::job::states::{JobOutcome, Phase, Status};

@@ -47,6 +47,8 @@ pub use limits::Limits;
 pub use members::{MEMBERS_MAX, members};
 pub use names::{text_content_type, text_file_name, text_format};
 pub use object::{RANGE_BYTES, TextBlock, TextStream, port_error, zip_members};
-pub use open::{FirstText, OpenError, Opened, checked_params, first_bytes, first_text, open, open_member, open_read};
+pub use open::{
+    FirstText, OpenError, Opened, checked_params, first_bytes, first_text, open, open_member, open_read, text_within,
+};
 pub use source_reader::{ReadAhead, SourceReader};
 pub use stream::{Decoded, decode_prefix, decode_stream};

@@ -15,7 +15,7 @@ use crate::limits::Limits;
 use crate::source::Source;
 use crate::stream::pump;
 use crate::watch::Watch;
-use crate::zip::{Archive, Kind};
+use crate::zip::{Archive, Kind, LOCAL_BYTES};
 
 /// The most files in an archive.
 pub const MEMBERS_MAX: usize = 10_000;
@@ -42,9 +42,12 @@ pub fn members(file: impl Read + Seek, limits: &Limits) -> Result<Vec<(String, Z
     }
     let mut places: Vec<_> = members.iter().map(|(_, member)| (member.offset, member.bytes)).collect();
     places.sort_unstable();
-    let overlap = |pair: &[(u64, u64)]| pair[0].0.checked_add(pair[0].1).is_none_or(|end| end >= pair[1].0);
-    if places.windows(2).any(overlap) {
+    let end = |(offset, bytes): (u64, u64)| offset.saturating_add(LOCAL_BYTES as u64).saturating_add(bytes);
+    if places.windows(2).any(|pair| end(pair[0]) > pair[1].0) {
         return Err(Kind::Files.damaged("two of its files share bytes"));
+    }
+    if places.last().is_some_and(|last| end(*last) > archive.size()) {
+        return Err(Kind::Files.damaged("a file in it goes beyond its end"));
     }
     Ok(members)
 }

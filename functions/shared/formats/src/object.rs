@@ -67,6 +67,17 @@ impl TextStream {
         Self { pieces, decoded: Decoded::default() }
     }
 
+    /// The text of a file that was read to its end before.
+    pub fn whole(text: Bytes, consumed: u64) -> Self {
+        let (sender, pieces) = mpsc::channel(2);
+        let block = (!text.is_empty()).then_some(Piece::Text(TextBlock { bytes: text, consumed }));
+        for piece in block.into_iter().chain([Piece::End(Decoded::default())]) {
+            // There is room for both.
+            sender.try_send(Ok(piece)).ok();
+        }
+        Self { pieces, decoded: Decoded::default() }
+    }
+
     /// The next block; `None` at the end.
     ///
     /// # Errors

@@ -155,7 +155,18 @@ pub async fn first_text(
     packing: &Packing,
     max_bytes: usize,
 ) -> Result<FirstText, OpenError> {
-    let mut stream = TextStream::open(Arc::clone(objects), file, packing, Limits::of_beginning(), 1);
+    text_within(objects, file, packing, max_bytes, Limits::of_beginning()).await
+}
+
+/// The text of a packed file, at most so many bytes of it.
+pub async fn text_within(
+    objects: &Arc<dyn Objects>,
+    file: &SourceFile,
+    packing: &Packing,
+    max_bytes: usize,
+    limits: Limits,
+) -> Result<FirstText, OpenError> {
+    let mut stream = TextStream::open(Arc::clone(objects), file, packing, limits, 1);
     let mut text = Vec::new();
     while text.len() < max_bytes {
         match stream.next().await {

@@ -26,7 +26,8 @@ const END_64_BYTES: usize = 56;
 const ENTRY_MAGIC: &[u8] = b"PK\x01\x02";
 const ENTRY_BYTES: usize = 46;
 const LOCAL_MAGIC: &[u8] = b"PK\x03\x04";
-const LOCAL_BYTES: usize = 30;
+/// Length of the header before the data of a member, without the name and the extra field.
+pub(crate) const LOCAL_BYTES: usize = 30;
 /// Marks a 32-bit field whose real value is in the ZIP64 extra field.
 const IN_EXTRA_FIELD: u64 = 0xFFFF_FFFF;
 
@@ -61,14 +62,25 @@ pub(crate) struct Archive<R> {
     watch: Watch,
 }
 
+/// Where the directory of an archive is, and how many members it lists.
+struct Directory {
+    offset: u64,
+    length: u64,
+    entries: u64,
+}
+
 impl<R: Read + Seek> Archive<R> {
     /// Reads the directory at the end of the file.
     pub(crate) fn open(kind: Kind, file: Source<R>, watch: &Watch) -> Result<Self, DecodeError> {
         let mut archive = Self::of_members(kind, file, 0, watch);
         archive.size = archive.file.seek(SeekFrom::End(0)).map_err(|error| archive.read_error(error))?;
-        let (offset, length) = archive.directory()?;
+        let Directory { offset, length, entries } = archive.directory()?;
         let directory = archive.read_at(offset, length as usize)?;
         archive.members = archive.listed(&directory)?;
+        // A workbook is used as far as it can be read.
+        if kind == Kind::Files && archive.members.len() as u64 != entries {
+            return Err(kind.damaged("its directory does not list all of its files"));
+        }
         Ok(archive)
     }
 
@@ -120,8 +132,8 @@ impl<R: Read + Seek> Archive<R> {
         })
     }
 
-    /// The offset and length of the directory.
-    fn directory(&mut self) -> Result<(u64, u64), DecodeError> {
+    /// The place of the directory.
+    fn directory(&mut self) -> Result<Directory, DecodeError> {
         let tail_bytes = self.size.min((END_BYTES + usize::from(u16::MAX) + END_64_LOCATOR_BYTES) as u64);
         let tail_offset = self.size - tail_bytes;
         let tail = self.read_at(tail_offset, tail_bytes as usize)?;
@@ -131,6 +143,7 @@ impl<R: Read + Seek> Archive<R> {
                 at + END_BYTES <= tail.len() && at + END_BYTES + number(&tail, at + 20, 2) as usize == tail.len()
             })
             .ok_or_else(|| self.kind.damaged("the end of its directory is missing"))?;
+        let mut entries = number(&tail, at + 10, 2);
         let (mut length, mut offset) = (number(&tail, at + 12, 4), number(&tail, at + 16, 4));
         let locator = at.checked_sub(END_64_LOCATOR_BYTES).filter(|&at| tail[at..].starts_with(END_64_LOCATOR_MAGIC));
         if let Some(locator) = locator {
@@ -138,12 +151,12 @@ impl<R: Read + Seek> Archive<R> {
             if !end.starts_with(END_64_MAGIC) {
                 return Err(self.kind.damaged("its directory is missing at the declared position"));
             }
-            (length, offset) = (number(&end, 40, 8), number(&end, 48, 8));
+            (entries, length, offset) = (number(&end, 32, 8), number(&end, 40, 8), number(&end, 48, 8));
         }
         if length > DIRECTORY_MAX_BYTES {
             return Err(self.kind.unsupported("has an archive directory of more than 4 MiB"));
         }
-        Ok((offset, length))
+        Ok(Directory { offset, length, entries })
     }
 
     fn read_at(&mut self, offset: u64, length: usize) -> Result<Vec<u8>, DecodeError> {

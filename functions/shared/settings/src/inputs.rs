@@ -46,9 +46,7 @@ impl Inputs {
     pub fn check_key(&self, owner: &Owner, key: &str) -> Result<(), String> {
         match self.prefix_of(owner) {
             Some(allowed) if key.starts_with(&allowed) => Ok(()),
-            Some(allowed) => {
-                Err(format!("must begin with `{allowed}`, see the parameter `InputPrefix` of the stack."))
-            }
+            Some(allowed) => Err(format!("must begin with `{allowed}`, see the parameter `InputPrefix` of the stack.")),
             None => Err("cannot be allowed: the name of the caller has a `/`.".to_owned()),
         }
     }

@@ -383,7 +383,11 @@ mod tests {
             let message = format!("the value {} is \u{1b}[31m long", "x".repeat(200));
             let examples = vec![CauseExample { row: 7_000, message }];
             let (column, rule) = (Some("age".to_owned()), Some("minimum".to_owned()));
-            Cause { name: CauseName { code: "schema_violation".to_owned(), column, rule }, items: 5_000 - number, examples }
+            Cause {
+                name: CauseName { code: "schema_violation".to_owned(), column, rule },
+                items: 5_000 - number,
+                examples,
+            }
         };
         let causes: Vec<Cause> = (0..12).map(cause).collect();
         let text = causes_table(&causes, 3, 80);
@@ -403,7 +407,8 @@ mod tests {
             length: raw.len() as u64,
             code: "schema_violation".into(),
             message: "is not of type integer, which goes on and on and on and on and on".into(),
-            column: Some("age".into()), rule: None,
+            column: Some("age".into()),
+            rule: None,
             raw: Some(raw.into()),
             raw_base64: None,
         };

@@ -121,7 +121,8 @@ fn answer(connection: &TcpStream, job: &Value, sent: &Sender<Sent>) {
                 length: 7,
                 code,
                 message,
-                column: None, rule: None,
+                column: None,
+                rule: None,
                 raw,
                 raw_base64: None,
             };

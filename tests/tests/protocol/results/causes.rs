@@ -16,6 +16,9 @@ use crate::chunks_of;
 /// A row, and the code, column and rule of its failure.
 type Expected = (String, Option<(&'static str, Option<&'static str>, Option<&'static str>)>);
 
+/// Whether a selection has this row.
+type IsSelected = fn(u64) -> bool;
+
 /// A row of each kind, in turn.
 fn row(number: u64) -> Expected {
     let violation = |column, rule| Some(("schema_violation", Some(column), Some(rule)));
@@ -99,6 +102,10 @@ async fn a_redrive_leaves_the_causes_that_still_stand() {
     assert_eq!(world.show(job).await.outcome, Some(JobOutcome::Partial));
 }
 
+fn rows(from: u64, to: Option<u64>) -> Selection {
+    Selection { rows: vec![RowRange { from, to }], ..Selection::default() }
+}
+
 /// Corrections of all rows, of which the selection takes some.
 #[tokio::test]
 async fn a_redrive_of_a_selection_leaves_the_other_rows_untouched() {
@@ -106,8 +113,7 @@ async fn a_redrive_of_a_selection_leaves_the_other_rows_untouched() {
         let (column, rule) = (column.map(str::to_owned), rule.map(str::to_owned));
         Selection { causes: vec![CauseName { code: code.to_owned(), column, rule }], ..Selection::default() }
     };
-    let rows = |from, to| Selection { rows: vec![RowRange { from, to }], ..Selection::default() };
-    let selected: [(Selection, fn(u64) -> bool); 6] = [
+    let selected: [(Selection, IsSelected); 6] = [
         (cause("ragged_row", None, None), |row| row % 11 == 5),
         (cause("schema_violation", Some("age"), Some("minimum")), |row| [1, 8].contains(&(row % 11))),
         (Selection { codes: vec!["schema_violation".to_owned()], ..Selection::default() }, |row| row % 11 != 5),
@@ -124,7 +130,8 @@ async fn a_redrive_of_a_selection_leaves_the_other_rows_untouched() {
         let before = world.all_failed(job).await;
         let corrections: String = before.iter().map(|item| format!("{0},7,a@b,{0}\n", item.row)).collect();
         let corrected = world.store_csv(format!("id,age,mail,row\n{corrections}")).await;
-        let request = RedriveRequest { file_guid: Some(corrected), select: Some(selection.clone()), ..Default::default() };
+        let request =
+            RedriveRequest { file_guid: Some(corrected), select: Some(selection.clone()), ..Default::default() };
         world.redrive_as(job, request).await.unwrap();
         world.run().await;
         let (taken, left): (Vec<_>, Vec<_>) = before.into_iter().partition(|item| is_selected(item.row));
@@ -145,6 +152,9 @@ async fn a_selection_that_is_empty_too_long_or_of_no_row_is_refused() {
     for (selection, problem) in [
         (Selection::default(), "is empty"),
         (Selection { columns: columns(&["name"]), ..Selection::default() }, "selects no failed row"),
+        (rows(0, None), "no range of the rows"),
+        (rows(9, Some(8)), "no range of the rows"),
+        (rows(61, None), "no range of the rows"),
         (Selection { columns: columns(&[&"x".repeat(5000)]), ..Selection::default() }, "more than the maximum of 4096"),
     ] {
         let request = RedriveRequest { select: Some(selection), ..RedriveRequest::default() };

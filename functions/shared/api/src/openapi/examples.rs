@@ -386,7 +386,8 @@ fn failed_items() -> FailedItemPage {
         length: 9,
         code: "ragged_row".to_owned(),
         message: "2 cells where the header has 3".to_owned(),
-        column: None, rule: None,
+        column: None,
+        rule: None,
         raw: Some("7,too few".to_owned()),
         raw_base64: None,
     };

@@ -109,7 +109,7 @@ pub(super) fn check(schema: &RowSchema, item: &Item) -> Result<Map<String, Value
 
 fn violation(violation: SchemaViolation) -> ItemError {
     let SchemaViolation { column, rule, message } = violation;
-    ItemError { column, rule: rule.map(str::to_owned), ..ItemError::permanent("schema_violation", message) }
+    ItemError { column, rule, ..ItemError::permanent("schema_violation", message) }
 }
 
 #[cfg(test)]

@@ -81,6 +81,13 @@ pub struct RowRange {
     pub to: Option<u64>,
 }
 
+impl RowRange {
+    /// The last row.
+    pub fn last(&self) -> u64 {
+        self.to.unwrap_or(self.from)
+    }
+}
+
 impl CauseName {
     /// That of an item.
     pub fn of(item: &FailedItem) -> Self {
@@ -93,7 +100,7 @@ impl Selection {
     /// True if this failed item is one of them.
     pub fn has(&self, item: &FailedItem) -> bool {
         let column = item.column.as_deref().unwrap_or_default();
-        let is_in = |range: &RowRange| (range.from..=range.to.unwrap_or(range.from)).contains(&item.row);
+        let is_in = |range: &RowRange| (range.from..=range.last()).contains(&item.row);
         (self.codes.is_empty() || self.codes.contains(&item.code))
             && (self.columns.is_empty() || self.columns.iter().any(|name| *name == column))
             && (self.causes.is_empty() || self.causes.contains(&CauseName::of(item)))

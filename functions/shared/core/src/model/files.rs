@@ -142,6 +142,17 @@ pub struct FileProblem {
     pub message: String,
 }
 
+/// Why an object of another bucket cannot be read. S3 does not always tell which it is.
+pub const NOT_GIVEN_OUT: &str = "Its bucket does not give it out: it is gone, archived or encrypted with a key of others, or the policy of the bucket \
+     denies it.";
+
+impl FileProblem {
+    /// That of an object of another bucket.
+    pub fn not_given_out() -> Self {
+        Self { code: "file_not_allowed".to_owned(), message: NOT_GIVEN_OUT.to_owned() }
+    }
+}
+
 /// The param that says what becomes of a job if one of its files cannot be read.
 pub const UNREADABLE_FILES: &str = "unreadableFiles";
 

@@ -52,7 +52,14 @@ fn completed() -> Job {
 
 fn redriven() -> Job {
     let before = Counts { succeeded: 7, failed: 2, skipped: 1 };
-    let redrive = Redrive { by: RunId::from_bytes([2; 7]), before, base: 1, unprocessed_from: None, corrected: None, selection: None };
+    let redrive = Redrive {
+        by: RunId::from_bytes([2; 7]),
+        before,
+        base: 1,
+        unprocessed_from: None,
+        corrected: None,
+        selection: None,
+    };
     completed().redrive(redrive, at(90), at(1000), at(900)).unwrap()
 }
 

@@ -89,13 +89,6 @@ pub struct Manifest {
     pub other_causes: u64,
 }
 
-impl Manifest {
-    /// True if its causes are those of all failed items.
-    pub fn tells_causes(&self) -> bool {
-        self.other_causes == 0 && !self.causes.is_empty() && self.left_out.is_empty()
-    }
-}
-
 /// A file in the manifest.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct ManifestFile {

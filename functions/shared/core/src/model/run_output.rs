@@ -154,7 +154,8 @@ mod tests {
             length: 9,
             code: "ragged_row".into(),
             message: "3 cells where the header has 2".into(),
-            column: None, rule: None,
+            column: None,
+            rule: None,
             raw: raw.map(Into::into),
             raw_base64: None,
         };

@@ -32,7 +32,7 @@ pub use items::{CharsetHint, Items, RawItem, Record, read_items};
 pub use json::{RESERVED_NAMES, has_reserved_name, json_bytes};
 pub use likely_charset::{Utf8Watch, likely_charset};
 pub use schema::{ColumnType, RowSchema, SchemaError, SchemaViolation, common_type, type_of_cell, type_of_value};
-pub(crate) use user_text::shortened;
+pub use user_text::shortened;
 
 #[cfg(test)]
 mod cut_tests;

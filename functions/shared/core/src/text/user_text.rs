@@ -4,7 +4,7 @@
 const QUOTED_CHARS: usize = 60;
 
 /// Shortens the user's text for a message.
-pub(crate) fn shortened(text: &str) -> String {
+pub fn shortened(text: &str) -> String {
     match text.char_indices().nth(QUOTED_CHARS) {
         Some((end, _)) => format!("{}…", &text[..end]),
         None => text.to_owned(),

@@ -17,6 +17,8 @@ where
         ("NoSuchKey" | "NotFound" | "NoSuchUpload", _) | (_, 404) => PortError::NotFound,
         ("PreconditionFailed" | "InvalidPart", _) | (_, 412) => PortError::Changed,
         ("BadDigest" | "XAmzContentChecksumMismatch" | "XAmzContentSHA256Mismatch", _) => PortError::Changed,
+        // HEAD of an object that is encrypted with the key of its owner, or of a key that S3 does not take.
+        ("", 400) => PortError::invalid(doing, error),
         ("InvalidArgument" | "InvalidRequest" | "EntityTooLarge" | "InvalidPartOrder", _) => {
             PortError::invalid(doing, error)
         }

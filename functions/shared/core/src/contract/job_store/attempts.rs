@@ -23,7 +23,7 @@ fn next(seen: &Job, by: u8) -> NewAttempt {
         base: 1,
         unprocessed_from: Some(Position { offset: 600, row: 6 }),
         corrected: Some("results/corrected".into()),
-            selection: Some(Selection { codes: vec!["ragged_row".into()], ..Selection::default() }),
+        selection: Some(Selection { codes: vec!["ragged_row".into()], ..Selection::default() }),
     };
     NewAttempt { seen: seen.clone(), redrive, ceilings: ROOM, at: at(30), deadline_at: at(14_430), wake_at: at(930) }
 }

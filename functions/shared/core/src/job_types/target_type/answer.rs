@@ -150,6 +150,7 @@ impl From<Failure<'_>> for ItemError {
             message: safe(failure.message, MESSAGE_MAX_CHARS)
                 .unwrap_or_else(|| "the target lists the item as failed and gives no message".into()),
             column: safe(failure.column, COLUMN_MAX_CHARS),
+            rule: None,
             transient: failure.transient.unwrap_or(false),
         }
     }

@@ -80,7 +80,7 @@ pub struct SchemaViolation {
     /// The column with the problem, if it is a single column.
     pub column: Option<String>,
     /// The keyword that it breaks.
-    pub rule: Option<&'static str>,
+    pub rule: Option<String>,
     /// What is wrong, for the user.
     pub message: String,
 }
@@ -275,7 +275,7 @@ fn violation(error: &ValidationError<'_>, value: &'static str, cells: Option<&Ce
         Some((end, _)) => format!("{}…", &what[..end]),
         None => what,
     };
-    SchemaViolation { message: format!("{place}{what} (rule `{rule}`)."), rule: Some(rule), column }
+    SchemaViolation { message: format!("{place}{what} (rule `{rule}`)."), rule: Some(rule.to_owned()), column }
 }
 
 /// The property with the problem, if the validator reports the whole row.
