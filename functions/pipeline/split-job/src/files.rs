@@ -75,6 +75,8 @@ pub struct FilesCut {
 
 /// What is read of a file ahead.
 enum Ahead {
+    /// It cannot be read, as its line in the list says.
+    Problem(FileProblem),
     /// Its first bytes.
     First(Result<Bytes, PortError>),
     /// Its beginning, of a file in an archive, which cannot be read without unpacking it.
@@ -215,24 +217,7 @@ impl FilesCut {
 
     /// Opens the next file, or gives it up. Returns false at the end of the list.
     async fn open_next(&mut self, tally: &mut CutTally, stored: &mut StoredCut) -> Result<bool, PortError> {
-        while self.ahead.len() < FILES_AHEAD
-            && let Some(line) = self.lines.next().await?
-        {
-            let (objects, most) = (Arc::clone(&self.objects), self.reads.first_max_bytes);
-            let params = self.params.clone();
-            self.ahead.push_back(Box::pin(async move {
-                let ListedFile { member, problem, name, .. } = &line.file;
-                let object = line.file.object();
-                let ahead = match (member, problem) {
-                    (_, Some(_)) => Ahead::First(Ok(Bytes::new())),
-                    (Some(member), None) => {
-                        Ahead::Member(Box::new(open_member(&objects, &object, *member, name, &params).await))
-                    }
-                    (None, None) => Ahead::First(first_bytes(&objects, &object, most).await),
-                };
-                (line, ahead)
-            }));
-        }
+        self.read_ahead().await?;
         let Some((ListLine { at, next, file }, ahead)) = self.ahead.next().await else { return Ok(false) };
         let begun = self.next.begun;
         self.next = next;
@@ -242,24 +227,10 @@ impl FilesCut {
             start: begun.unwrap_or(self.end),
             text: PartText::Object { key: file.key.clone(), etag: file.etag.clone() },
         };
-        if let Some(problem) = file.problem {
-            self.give_up((part, file.size), FilePosition { begun, ..at }, problem, tally, stored);
-            return Ok(true);
-        }
-        let object = file.object();
-        let opened = match ahead {
-            Ahead::Member(opened) => *opened,
-            Ahead::First(Ok(first)) => {
-                let named = (file.content_type.as_deref().unwrap_or_default(), Some(file.name.as_str()));
-                open_read(&self.objects, &object, first, named, &self.params).await
-            }
-            Ahead::First(Err(error)) => Err(OpenError::Port(error)),
-        };
-        let opened = match opened {
+        let opened = match self.opened(&file, ahead).await? {
             Ok(opened) => opened,
-            Err(error) => {
+            Err(problem) => {
                 let rest = if begun.is_some() { 0 } else { file.size };
-                let problem = problem_of(error, &file.key)?;
                 self.give_up((part, rest), FilePosition { begun, ..at }, problem, tally, stored);
                 return Ok(true);
             }
@@ -272,42 +243,87 @@ impl FilesCut {
             },
             None => Position { offset: opened.head.data_start, row: 1 },
         };
-        let how = (&opened.head.dialect, self.limits);
-        let (objects, clock, FileReads { ahead, packed, .. }) =
-            (Arc::clone(&self.objects), Arc::clone(&self.clock), self.reads);
-        let cut = match &opened.packing {
-            None if opened.first.whole => {
-                let rest = usize::try_from(start.offset).unwrap_or(usize::MAX).min(opened.first.bytes.len());
-                let text = PlainText::Whole(Some(opened.first.bytes.slice(rest..)));
-                TextCut::Plain(Box::new(FileCut::new(text, clock, how, start)))
-            }
-            None => {
-                let text = PlainText::Read(SourceReader::new(objects, object, start.offset, ahead));
-                TextCut::Plain(Box::new(FileCut::new(text, clock, how, start)))
-            }
-            Some(packing) => {
-                part.text = PartText::Stored;
-                let text = match packing {
-                    Packing::Member { .. } if opened.first.whole => {
-                        TextStream::whole(opened.first.bytes.clone(), file.size)
-                    }
-                    _ => TextStream::open(objects, &object, packing, packed, ahead.reads),
-                };
-                TextCut::Packed(Box::new(PackedCut::new((text, packing), clock, how, start)))
-            }
-        };
-        let weighed = if begun.is_some() { start.offset.min(file.size) } else { 0 };
+        if opened.packing.is_some() {
+            part.text = PartText::Stored;
+        }
         self.open = Some(OpenFile {
             at,
             file: part,
+            cut: self.cut_of(&file, &opened, start),
             key: file.key,
             layout,
             size: file.size,
-            weighed,
+            weighed: if begun.is_some() { start.offset.min(file.size) } else { 0 },
             has_chunks: begun.is_some(),
-            cut,
         });
         Ok(true)
+    }
+
+    /// Has the beginnings of the next files read.
+    async fn read_ahead(&mut self) -> Result<(), PortError> {
+        while self.ahead.len() < FILES_AHEAD
+            && let Some(line) = self.lines.next().await?
+        {
+            let (objects, most) = (Arc::clone(&self.objects), self.reads.first_max_bytes);
+            let params = self.params.clone();
+            self.ahead.push_back(Box::pin(async move {
+                let ListedFile { member, problem, name, .. } = &line.file;
+                let object = line.file.object();
+                let ahead = match (problem, member) {
+                    (Some(problem), _) => Ahead::Problem(problem.clone()),
+                    (None, Some(member)) => {
+                        Ahead::Member(Box::new(open_member(&objects, &object, *member, name, &params).await))
+                    }
+                    (None, None) => Ahead::First(first_bytes(&objects, &object, most).await),
+                };
+                (line, ahead)
+            }));
+        }
+        Ok(())
+    }
+
+    /// A file of which this was read ahead, or why it cannot be read.
+    async fn opened(&self, file: &ListedFile, ahead: Ahead) -> Result<Result<Opened, FileProblem>, PortError> {
+        let opened = match ahead {
+            Ahead::Problem(problem) => return Ok(Err(problem)),
+            Ahead::Member(opened) => *opened,
+            Ahead::First(Ok(first)) => {
+                let named = (file.content_type.as_deref().unwrap_or_default(), Some(file.name.as_str()));
+                open_read(&self.objects, &file.object(), first, named, &self.params).await
+            }
+            Ahead::First(Err(error)) => Err(OpenError::Port(error)),
+        };
+        match opened {
+            Ok(opened) => Ok(Ok(opened)),
+            Err(error) => problem_of(error, &file.key).map(Err),
+        }
+    }
+
+    /// Cuts an opened file from this border of its text on.
+    fn cut_of(&self, file: &ListedFile, opened: &Opened, start: Position) -> TextCut {
+        let how = (&opened.head.dialect, self.limits);
+        let (objects, clock, FileReads { ahead, packed, .. }) =
+            (Arc::clone(&self.objects), Arc::clone(&self.clock), self.reads);
+        let first = &opened.first;
+        match &opened.packing {
+            Some(packing) => {
+                let text = match packing {
+                    Packing::Member { .. } if first.whole => TextStream::whole(first.bytes.clone(), file.size),
+                    _ => TextStream::open(objects, &file.object(), packing, packed, ahead.reads),
+                };
+                TextCut::Packed(Box::new(PackedCut::new((text, packing), clock, how, start)))
+            }
+            None => {
+                let text = match first.whole {
+                    true => {
+                        let rest = usize::try_from(start.offset).unwrap_or(usize::MAX).min(first.bytes.len());
+                        PlainText::Whole(Some(first.bytes.slice(rest..)))
+                    }
+                    false => PlainText::Read(SourceReader::new(objects, file.object(), start.offset, ahead)),
+                };
+                TextCut::Plain(Box::new(FileCut::new(text, clock, how, start)))
+            }
+        }
     }
 
     async fn layout_of(&mut self, opened: &Opened) -> Result<LayoutId, PortError> {
