@@ -6,6 +6,7 @@
 mod access;
 mod audits;
 mod breakers;
+mod causes;
 mod clients;
 mod command;
 mod deaths;
