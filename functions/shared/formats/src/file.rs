@@ -13,9 +13,6 @@ use crate::stream::{Decoded, decode_stream};
 use crate::watch::Watch;
 use crate::{members, parquet, xlsx};
 
-/// Bytes of text above which the ratio counts for a member of an archive.
-const MEMBER_RATIO_FROM_BYTES: u64 = 4 * 1024 * 1024;
-
 /// Decodes a file to its end, or until `sink` returns a break, which is not an error.
 ///
 /// A sheet becomes CSV with commas, quoted where needed. Its first row that is not empty is the header, and rows
@@ -39,12 +36,7 @@ pub fn decode_file(
     if let Packing::Text(packing) = packing {
         return decode_stream(*packing, BufReader::new(file), limits, sink);
     }
-    let mut limits = *limits;
-    if let Packing::Member { .. } = packing {
-        // There may be thousands of them.
-        limits.ratio_from_bytes = limits.ratio_from_bytes.min(MEMBER_RATIO_FROM_BYTES);
-    }
-    let watch = Watch::new(limits);
+    let watch = Watch::new(*limits);
     // The parsers of other crates panic on some damaged files. Such a file must not end the process. Unwind safety:
     // nothing that a panic could leave inconsistent outlives the closure, except the sink, and its panics are resumed.
     let decoded = catch_unwind(AssertUnwindSafe(|| match packing {

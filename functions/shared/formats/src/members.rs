@@ -23,7 +23,8 @@ pub const MEMBERS_MAX: usize = 10_000;
 /// The members that are files, with their names, in the order of the directory.
 ///
 /// # Errors
-/// There is none, or there are too many; or two of them share bytes, which only a decompression bomb does.
+/// There is none, or there are too many; two of them share bytes, which only a decompression bomb does; or
+/// all together expand too far.
 pub fn members(file: impl Read + Seek, limits: &Limits) -> Result<Vec<(String, ZipMember)>, DecodeError> {
     let watch = Watch::new(*limits);
     let archive = Archive::open(Kind::Files, Source::new(file, &watch), &watch)?;
@@ -49,6 +50,8 @@ pub fn members(file: impl Read + Seek, limits: &Limits) -> Result<Vec<(String, Z
     if places.last().is_some_and(|last| end(*last) > archive.size()) {
         return Err(Kind::Files.damaged("a file in it goes beyond its end"));
     }
+    let all = members.iter().fold(0, |all: u64, (_, member)| all.saturating_add(member.inflated_bytes));
+    watch.add_inflated(all, archive.size())?;
     Ok(members)
 }
 
@@ -77,7 +80,7 @@ pub(crate) fn decode(
 fn damaged(member: &ZipMember, error: io::Error, watch: &Watch) -> DecodeError {
     let problem = match error.kind() {
         io::ErrorKind::UnexpectedEof => "data is missing at the end of the file in it",
-        _ => "its data cannot be decompressed, or its checksum is wrong",
+        _ => "its data cannot be decompressed, or its length or checksum is wrong",
     };
     let at = Place::Byte(member.offset.saturating_add(watch.read()));
     DecodeError::Corrupt { format: "zip archive", at, problem, source: Some(Box::new(error)) }

@@ -127,6 +127,8 @@ impl<R: Read + Seek> Archive<R> {
             crc32: crc32fast::Hasher::new(),
             expected_crc32: member.crc32,
             compressed_bytes: member.bytes,
+            // The sum of these lengths is what an archive of files may expand to.
+            left: (self.kind == Kind::Files).then_some(member.inflated_bytes),
             expands_from: if self.kind == Kind::Workbook { self.size } else { member.bytes },
             watch,
         })
@@ -195,12 +197,12 @@ impl<R: Read + Seek> Archive<R> {
                 number => number,
             };
             // The extra field has these numbers in this order, each one only if it did not fit into its 32-bit field.
-            let _inflated_bytes = large_or(24);
-            let (bytes, offset) = (large_or(20), large_or(42));
+                let (inflated_bytes, bytes, offset) = (large_or(24), large_or(20), large_or(42));
             let member = ZipMember {
                 archive_bytes: self.size,
                 offset,
                 bytes,
+                inflated_bytes,
                 crc32: number(directory, 16, 4) as u32,
                 method: number(directory, 10, 2) as u16,
                 is_encrypted: number(directory, 8, 2) & 1 == 1,
@@ -242,6 +244,8 @@ pub(crate) struct Part<'a, R> {
     crc32: crc32fast::Hasher,
     expected_crc32: u32,
     compressed_bytes: u64,
+    /// Number of bytes that may follow, if that is known.
+    left: Option<u64>,
     /// Number of bytes of the file that the text is made from.
     expands_from: u64,
     watch: Watch,
@@ -277,6 +281,10 @@ impl<R: Read> Read for Part<'_, R> {
         };
         if count == 0 && !buffer.is_empty() && self.crc32.clone().finalize() != self.expected_crc32 {
             return Err(io::Error::new(io::ErrorKind::InvalidData, "the checksum does not match"));
+        }
+        if let Some(left) = &mut self.left {
+            let rest = left.checked_sub(count as u64);
+            *left = rest.ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "it is longer than declared"))?;
         }
         self.crc32.update(&buffer[..count]);
         self.watch.add_inflated(count as u64, self.expands_from).map_err(|error| self.watch.fail(error))?;

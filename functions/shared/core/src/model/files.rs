@@ -68,6 +68,8 @@ pub struct ZipMember {
     pub offset: u64,
     /// Length of its data in the archive.
     pub bytes: u64,
+    /// Length of its content.
+    pub inflated_bytes: u64,
     /// The checksum of its content.
     pub crc32: u32,
     /// The number of the compression: 0 for none, 8 for deflate.
