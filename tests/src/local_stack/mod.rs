@@ -188,6 +188,15 @@ impl LocalStack {
         job["jobGuid"].as_str().expect("a jobGuid").to_owned()
     }
 
+    /// The audit of a job, read to its last page.
+    pub async fn audit(&self, job: &str) -> Value {
+        let mut audit = answer(self.get(&format!("/api/jobs/{job}/audit"))).await.1;
+        while let Some(next) = audit["next"].as_str() {
+            audit = answer(self.get(&format!("/api/jobs/{job}/audit?after={next}"))).await.1;
+        }
+        audit
+    }
+
     /// Creates a job over a file and waits for its end.
     pub async fn run(&self, job_type: &str, file_guid: &str, params: Value) -> (String, Value) {
         self.run_from(&json!({ "jobType": job_type, "fileGuid": file_guid, "params": params })).await

@@ -136,10 +136,7 @@ fn one_job_reads_the_objects_of_a_bucket_where_they_lie() {
             assert_eq!((&file["succeeded"], &file["state"]), (&json!(rows.unwrap_or(0)), &json!("done")), "{file}");
             assert_eq!(file["problem"]["code"].as_str(), rows.is_none().then_some("unreadable_file"), "{file}");
         }
-        let mut audit = answer(stack.get(&format!("/api/jobs/{job}/audit"))).await.1;
-        while let Some(next) = audit["next"].as_str() {
-            audit = answer(stack.get(&format!("/api/jobs/{job}/audit?after={next}"))).await.1;
-        }
+        let audit = stack.audit(&job).await;
         assert_eq!(audit["verdict"], "proved", "{audit}");
         for source in [
             json!({ "s3": { "bucket": BUCKET, "prefix": "another/in/" } }),

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::stack::on_the_stack;
 
-const ROWS: u64 = 40_000;
+const ROWS: u64 = 100_000;
 
 /// A job that would take many seconds.
 async fn long_job(stack: &LocalStack, dataset: &str, more: Value) -> String {

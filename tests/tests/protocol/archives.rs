@@ -137,7 +137,8 @@ async fn an_archive_that_is_hostile_or_empty_fails_its_job_and_says_why() {
     // Its directory is damaged behind the first file.
     let mut short = two.clone();
     short[last] = b'Q';
-    let bomb: Vec<Part> = (0..10).map(|number| Part::deflated(&format!("{number}.csv"), &vec![b'a'; 8 << 20])).collect();
+    let bomb: Vec<Part> =
+        (0..10).map(|number| Part::deflated(&format!("{number}.csv"), &vec![b'a'; 8 << 20])).collect();
     let many: Vec<Part> = (0..10_001).map(|number| Part::stored(&format!("{number}.csv"), b"")).collect();
     let long = archive(&[Part::stored(&"x".repeat(1025), b"")]);
     for (bytes, problem) in [

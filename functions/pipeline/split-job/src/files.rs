@@ -283,7 +283,7 @@ impl FilesCut {
     }
 
     /// A file of which this was read ahead, or why it cannot be read.
-    async fn opened(&self, file: &ListedFile, ahead: Ahead) -> Result<Result<Opened, FileProblem>, PortError> {
+    async fn opened(&mut self, file: &ListedFile, ahead: Ahead) -> Result<Result<Opened, FileProblem>, PortError> {
         let opened = match ahead {
             Ahead::Problem(problem) => return Ok(Err(problem)),
             Ahead::Member(opened) => *opened,

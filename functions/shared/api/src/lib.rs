@@ -30,4 +30,3 @@ pub mod route_limits;
 pub mod routes;
 pub mod task;
 pub mod upload;
-mod whole;

@@ -15,7 +15,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
-use crate::whole;
+use rowmill_core::whole;
 
 /// The longest idempotency key, in characters.
 pub const IDEMPOTENCY_KEY_MAX_CHARS: usize = 255;

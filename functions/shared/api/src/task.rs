@@ -7,7 +7,7 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
-use crate::whole;
+use rowmill_core::whole;
 
 /// The most job types of a lease.
 const JOB_TYPES_MAX: usize = 16;

@@ -32,6 +32,7 @@ pub mod ports;
 pub mod progress;
 pub mod sending;
 pub mod text;
+pub mod whole;
 pub mod wiring;
 pub mod words;
 

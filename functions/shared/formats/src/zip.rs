@@ -197,7 +197,7 @@ impl<R: Read + Seek> Archive<R> {
                 number => number,
             };
             // The extra field has these numbers in this order, each one only if it did not fit into its 32-bit field.
-                let (inflated_bytes, bytes, offset) = (large_or(24), large_or(20), large_or(42));
+            let (inflated_bytes, bytes, offset) = (large_or(24), large_or(20), large_or(42));
             let member = ZipMember {
                 archive_bytes: self.size,
                 offset,

@@ -5,6 +5,7 @@ use utoipa::ToSchema;
 
 use crate::model::run_output::FailedItem;
 use crate::text::shortened;
+use crate::whole;
 
 /// The most causes that are told apart.
 const CAUSES_MAX: usize = 100;
@@ -73,10 +74,11 @@ pub struct CauseName {
 #[serde(deny_unknown_fields)]
 pub struct RowRange {
     /// The first one.
+    #[serde(deserialize_with = "whole::required")]
     #[schema(minimum = 1)]
     pub from: u64,
     /// The last one. Default: the first one.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
+    #[serde(skip_serializing_if = "Option::is_none", default, deserialize_with = "whole::optional")]
     #[schema(minimum = 1)]
     pub to: Option<u64>,
 }

@@ -40,12 +40,12 @@ impl<'de> Deserialize<'de> for Whole {
 }
 
 /// Reads a whole number.
-pub(crate) fn required<'de, D: Deserializer<'de>>(value: D) -> Result<u64, D::Error> {
+pub fn required<'de, D: Deserializer<'de>>(value: D) -> Result<u64, D::Error> {
     Whole::deserialize(value).map(|whole| whole.0)
 }
 
 /// Reads a whole number or null.
-pub(crate) fn optional<'de, D: Deserializer<'de>, N: TryFrom<u64>>(value: D) -> Result<Option<N>, D::Error> {
+pub fn optional<'de, D: Deserializer<'de>, N: TryFrom<u64>>(value: D) -> Result<Option<N>, D::Error> {
     let Some(Whole(number)) = Option::deserialize(value)? else { return Ok(None) };
     let too_big = || D::Error::invalid_value(Unexpected::Unsigned(number), &"a smaller whole number");
     number.try_into().map(Some).map_err(|_| too_big())
