@@ -45,6 +45,14 @@ impl Kind {
         DecodeError::Corrupt { format, at: Place::Somewhere, problem, source: None }
     }
 
+    fn directory_too_long(self) -> DecodeError {
+        let (what, limit) = ("bytes in its archive directory", DIRECTORY_MAX_BYTES);
+        match self {
+            Self::Workbook => DecodeError::SheetTooLarge { what, limit },
+            Self::Files => DecodeError::UnsupportedZip { what: format!("has more than the maximum of {limit} {what}") },
+        }
+    }
+
     fn unsupported(self, what: &'static str) -> DecodeError {
         match self {
             Self::Workbook => DecodeError::UnsupportedXlsx { what },
@@ -156,7 +164,7 @@ impl<R: Read + Seek> Archive<R> {
             (entries, length, offset) = (number(&end, 32, 8), number(&end, 40, 8), number(&end, 48, 8));
         }
         if length > DIRECTORY_MAX_BYTES {
-            return Err(self.kind.unsupported("has an archive directory of more than 4 MiB"));
+            return Err(self.kind.directory_too_long());
         }
         Ok(Directory { offset, length, entries })
     }
