@@ -1,7 +1,7 @@
 //! `fetch-file`: fetches the file of an upload from a server or a bucket of others.
 //!
-//! Reads the fetches queue. [`fetch`] is the use case, [`origins`] says where files are, [`handler`] maps the queue's event to it and its result to the
-//! response, [`mod@start`] builds the use case.
+//! Reads the fetches queue. [`fetch`] is the use case, [`origins`] tells servers from buckets, [`handler`] maps the
+//! queue's event to the use case and its result to the response, [`mod@start`] builds it.
 
 pub mod declaration;
 pub mod fetch;

@@ -1,13 +1,12 @@
 //! Tasks on the wire: what workers outside of the stack get and give.
 
 use rowmill_core::model::ids::JobGuid;
+use rowmill_core::whole;
 use rowmill_core::words::{Open, words};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
-
-use rowmill_core::whole;
 
 /// The most job types of a lease.
 const JOB_TYPES_MAX: usize = 16;

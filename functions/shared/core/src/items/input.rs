@@ -136,7 +136,8 @@ pub struct RedriveItem {
     /// Its new text, if it was corrected.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub corrected: Option<String>,
-    /// True if it keeps its failure unprocessed, because the request did not select it: its corrected file has no such row, or its selection does not fit.
+    /// True if it keeps its failure unprocessed, because the request did not select it: its corrected file has no such
+    /// row, or its selection does not fit.
     #[serde(skip_serializing_if = "std::ops::Not::not", default)]
     pub left_out: bool,
 }
