@@ -115,6 +115,8 @@ pub struct Times {
     pub dynamodb: f64,
     /// A request to S3, until the first byte.
     pub s3: f64,
+    /// A page of a list of objects.
+    pub list: f64,
     /// A batch of messages to SQS.
     pub sqs: f64,
     /// The end of the job behind its last fold: a message, and a process that writes the manifest.
@@ -122,7 +124,14 @@ pub struct Times {
 }
 
 /// The times of all results.
-pub const TIMES: Times = Times { delivery: 0.02, cold_start: 0.15, dynamodb: 0.005, s3: 0.03, sqs: 0.015, end: 0.5 };
+pub const TIMES: Times =
+    Times { delivery: 0.02, cold_start: 0.15, dynamodb: 0.005, s3: 0.03, list: 0.1, sqs: 0.015, end: 0.5 };
+
+/// Objects of a page of a list.
+pub const LISTED: u64 = 1000;
+
+/// Objects whose beginnings the splitter reads at once.
+pub const FILES_AHEAD: f64 = split_job::files::FILES_AHEAD as f64;
 
 pub const ROW_BYTES: f64 = 60.0;
 

@@ -27,9 +27,19 @@ pub struct Variant {
     pub of: fn(Scenario) -> Scenario,
 }
 
+/// What the lines of a table are.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Lines {
+    /// Numbers of rows.
+    Rows,
+    /// Numbers of objects.
+    Files,
+}
+
 /// A table of results.
 pub struct Comparison {
     pub title: &'static str,
+    pub lines: Lines,
     pub work: Work,
     /// `ItemsMaximumConcurrency`.
     pub workers: u64,
@@ -38,6 +48,8 @@ pub struct Comparison {
 }
 
 pub const ROWS: [u64; 7] = [10_000, 100_000, 1_000_000, 10_000_000, 100_000_000, 1_000_000_000, 10_000_000_000];
+
+pub const OBJECTS: [u64; 4] = [1000, 10_000, 100_000, 1_000_000];
 
 const fn ten(scenario: Scenario) -> Scenario {
     Scenario { chunks_per_commit: 10, ..scenario }
@@ -88,39 +100,100 @@ const FAST: [Variant; 5] = [
     Variant { name: "10,000 items, 10 chunks", of: |job| Scenario { chunk_max: 10_000, ..fast(ten(job)) } },
 ];
 
+/// A job over objects with so many rows each.
+const fn each(job: Scenario, rows: u64) -> Scenario {
+    Scenario { rows: job.files * rows, chunk_min: 1, chunk_max: 10_000, ..ten(job) }
+}
+
+const FILES: [Variant; 4] = [
+    Variant { name: "10 rows each", of: |job| each(job, 10) },
+    Variant { name: "1,000 rows each", of: |job| each(job, 1000) },
+    Variant { name: "1,000 rows each, 1,000 workers", of: |job| Scenario { workers: 1000, ..each(job, 1000) } },
+    Variant { name: "10,000 rows each, 1,000 workers", of: |job| Scenario { workers: 1000, ..each(job, 10_000) } },
+];
+
 /// The tables of `docs/performance.md`.
-pub const COMPARISONS: [Comparison; 7] = [
+pub const COMPARISONS: [Comparison; 8] = [
     Comparison {
+        lines: Lines::Rows,
         title: "`validate`, default settings (50 workers)",
         work: Work::Validate,
         workers: 50,
         variants: &VALIDATE,
     },
-    Comparison { title: "`validate`, 1,000 workers", work: Work::Validate, workers: 1000, variants: &VALIDATE },
-    Comparison { title: "`import`, default settings (50 workers)", work: Work::Import, workers: 50, variants: &IMPORT },
-    Comparison { title: "`import`, 1,000 workers", work: Work::Import, workers: 1000, variants: &IMPORT },
-    Comparison { title: "20 ms a row, default settings (50 workers)", work: Work::Slow, workers: 50, variants: &SLOW },
-    Comparison { title: "20 ms a row, 1,000 workers", work: Work::Slow, workers: 1000, variants: &SLOW },
     Comparison {
+        lines: Lines::Rows,
+        title: "`validate`, 1,000 workers",
+        work: Work::Validate,
+        workers: 1000,
+        variants: &VALIDATE,
+    },
+    Comparison {
+        lines: Lines::Rows,
+        title: "`import`, default settings (50 workers)",
+        work: Work::Import,
+        workers: 50,
+        variants: &IMPORT,
+    },
+    Comparison {
+        lines: Lines::Rows,
+        title: "`import`, 1,000 workers",
+        work: Work::Import,
+        workers: 1000,
+        variants: &IMPORT,
+    },
+    Comparison {
+        lines: Lines::Rows,
+        title: "20 ms a row, default settings (50 workers)",
+        work: Work::Slow,
+        workers: 50,
+        variants: &SLOW,
+    },
+    Comparison {
+        lines: Lines::Rows,
+        title: "20 ms a row, 1,000 workers",
+        work: Work::Slow,
+        workers: 1000,
+        variants: &SLOW,
+    },
+    Comparison {
+        lines: Lines::Rows,
         title: "`validate`, 1,000 workers, if the splitter were ten times as fast",
         work: Work::Validate,
         workers: 1000,
         variants: &FAST,
     },
+    Comparison {
+        lines: Lines::Files,
+        title: "`validate` over the objects of a bucket, default settings (50 workers)",
+        work: Work::Validate,
+        workers: 50,
+        variants: &FILES,
+    },
 ];
 
 impl Comparison {
-    /// A line of outcomes for each number of rows.
+    /// A line of outcomes for each number of rows or objects.
     pub fn outcomes(&self) -> Vec<Vec<Outcome>> {
-        let of = |rows, variant: &Variant| {
-            run(&(variant.of)(Scenario { workers: self.workers, ..Scenario::new(rows, self.work) }))
+        let of = |count, variant: &Variant| {
+            let job = Scenario { workers: self.workers, ..Scenario::new(count, self.work) };
+            let job = if self.lines == Lines::Files { Scenario { files: count, ..job } } else { job };
+            run(&(variant.of)(job))
         };
-        ROWS.iter().map(|rows| self.variants.iter().map(|variant| of(*rows, variant)).collect()).collect()
+        self.counts().iter().map(|count| self.variants.iter().map(|variant| of(*count, variant)).collect()).collect()
     }
 
     /// The outcomes as a table of Markdown.
     pub fn table(&self, outcomes: &[Vec<Outcome>]) -> String {
         let columns: Vec<&str> = self.variants.iter().map(|variant| variant.name).collect();
-        table(self.title, &columns, &ROWS, outcomes)
+        let of = if self.lines == Lines::Files { "objects" } else { "rows" };
+        table(self.title, of, &columns, self.counts(), outcomes)
+    }
+
+    const fn counts(&self) -> &'static [u64] {
+        match self.lines {
+            Lines::Rows => &ROWS,
+            Lines::Files => &OBJECTS,
+        }
     }
 }

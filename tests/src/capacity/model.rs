@@ -20,7 +20,7 @@ pub fn run(scenario: &Scenario) -> Outcome {
         return Outcome::too_long(scenario);
     }
     let mut model = Model::new(scenario);
-    model.at(TIMES.delivery + TIMES.cold_start, Event::Split);
+    model.at(scenario.listing() + TIMES.delivery + TIMES.cold_start, Event::Split);
     while let Some(Reverse(next)) = model.events.pop() {
         model.now = next.at;
         match next.event {
@@ -157,6 +157,7 @@ impl<'a> Model<'a> {
         let Some(tally) = self.tallies.get(self.cut) else { return };
         let bytes = (tally.chunks * self.scenario.chunk_items()) as f64 * ROW_BYTES;
         self.read_to = self.read_to.max(self.split_since) + bytes / self.scenario.split_bytes;
+        self.read_to += self.scenario.opening(tally.chunks);
         let stored = self.read_to.max(self.now) + bytes / SCANNED_BYTES + TIMES.s3 + TIMES.dynamodb;
         self.split_busy += stored - self.now;
         self.at(stored, Event::Cut);

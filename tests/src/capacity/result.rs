@@ -69,8 +69,8 @@ pub fn time(seconds: f64) -> String {
 }
 
 /// A table of Markdown: a line for each number of rows, a column for each variant.
-pub fn table(title: &str, columns: &[&str], rows: &[u64], outcomes: &[Vec<Outcome>]) -> String {
-    let mut text = format!("{title}\n\n| rows | {} |\n|---|{}\n", columns.join(" | "), "---|".repeat(columns.len()));
+pub fn table(title: &str, of: &str, columns: &[&str], rows: &[u64], outcomes: &[Vec<Outcome>]) -> String {
+    let mut text = format!("{title}\n\n| {of} | {} |\n|---|{}\n", columns.join(" | "), "---|".repeat(columns.len()));
     for (count, line) in rows.iter().zip(outcomes) {
         let cells: Vec<String> = line.iter().map(cell).collect();
         let _ = writeln!(text, "| 10^{} | {} |", count.ilog10(), cells.join(" | "));

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::limits::{NETWORK_BYTES, PROCESSOR, TABLE_WRITES};
+use super::limits::{FILES_AHEAD, LISTED, NETWORK_BYTES, PROCESSOR, TABLE_WRITES, TIMES};
 
 pub const TALLIES_MAX: u64 = split_job::split::TALLIES_MAX as u64;
 
@@ -55,6 +55,8 @@ pub enum Order {
 pub struct Scenario {
     /// Rows of 60 bytes.
     pub rows: u64,
+    /// The objects that the rows are in, each with as many. A chunk never crosses them.
+    pub files: u64,
     pub work: Work,
     /// `ItemsMaximumConcurrency`.
     pub workers: u64,
@@ -86,6 +88,7 @@ impl Scenario {
     pub const fn new(rows: u64, work: Work) -> Self {
         Self {
             rows,
+            files: 1,
             work,
             workers: 50,
             chunks_per_invocation: 10,
@@ -102,12 +105,43 @@ impl Scenario {
         }
     }
 
-    pub fn chunk_items(&self) -> u64 {
+    fn rows_of_file(&self) -> u64 {
+        self.rows.div_ceil(self.files)
+    }
+
+    fn chunks_of_file(&self) -> u64 {
+        self.rows_of_file().div_ceil(self.most_items())
+    }
+
+    fn most_items(&self) -> u64 {
         (self.rows / (self.workers.max(1) * 8)).clamp(self.chunk_min, self.chunk_max.max(self.chunk_min))
     }
 
+    pub fn chunk_items(&self) -> u64 {
+        match self.files {
+            1 => self.most_items(),
+            _ => self.rows_of_file().div_ceil(self.chunks_of_file()),
+        }
+    }
+
     pub fn chunks(&self) -> u64 {
-        self.rows.div_ceil(self.chunk_items())
+        self.files * self.chunks_of_file()
+    }
+
+    /// Seconds until the objects are listed, a page after the other. One file is not listed.
+    pub(super) fn listing(&self) -> f64 {
+        match self.files {
+            1 => 0.0,
+            files => TIMES.delivery + TIMES.cold_start + files.div_ceil(LISTED) as f64 * TIMES.list,
+        }
+    }
+
+    /// Seconds in which the splitter reads the beginnings of the objects of a tally, of which it reads some at once.
+    pub(super) fn opening(&self, chunks: u64) -> f64 {
+        match self.files {
+            1 => 0.0,
+            _ => chunks.div_ceil(self.chunks_of_file()) as f64 * TIMES.s3 / FILES_AHEAD,
+        }
     }
 
     pub fn tallies(&self) -> u64 {

@@ -23,6 +23,16 @@ fn every_row_is_processed_and_every_chunk_committed_once() {
 }
 
 #[test]
+fn objects_are_listed_opened_and_never_share_a_chunk() {
+    let job = Scenario { files: 1000, chunk_min: 1, ..Scenario::new(1_000_000, Work::Validate) };
+    assert_eq!((job.chunks(), job.chunk_items()), (2000, 500));
+    let one = Scenario { files: 1, ..job };
+    assert!(seconds(&job) > seconds(&one).max(TIMES.list + 1000.0 * TIMES.s3 / limits::FILES_AHEAD));
+    let small = Scenario { rows: 10_000, ..job };
+    assert_eq!((small.chunks(), small.chunk_items()), (1000, 10));
+}
+
+#[test]
 fn the_same_scenario_gives_the_same_result() {
     let job = Scenario { order: Order::Shuffled, ..Scenario::new(3_000_000, Work::Validate) };
     assert_eq!(seconds(&job).to_bits(), seconds(&job).to_bits());

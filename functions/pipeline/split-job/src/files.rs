@@ -37,7 +37,7 @@ use crate::cut::{CutError, CutTally, FileCut, PlainText, STORED_TALLY_BYTES, Sto
 use crate::packed::PackedCut;
 
 /// Number of files whose first bytes are read at once.
-const FILES_AHEAD: usize = 8;
+pub const FILES_AHEAD: usize = 8;
 
 /// How files are read.
 #[derive(Clone, Copy)]
