@@ -1,5 +1,6 @@
 //! The views of a job that a client gets.
 
+use job_status::items::CauseFilter;
 use rowmill_api::job::JobView;
 use rowmill_core::model::audit::AuditProof;
 use rowmill_core::model::ids::JobGuid;
@@ -85,7 +86,11 @@ impl World {
         let job = self.job(job).await;
         let (mut items, mut after) = (Vec::new(), 0);
         loop {
-            let page = self.items.failed(&job, after, PAGE_ITEMS).await.expect("in-memory ports do not fail");
+            let page = self
+                .items
+                .failed(&job, &CauseFilter::default(), after, PAGE_ITEMS)
+                .await
+                .expect("in-memory ports do not fail");
             assert!(page.items.len() <= PAGE_ITEMS);
             items.extend(page.items);
             match page.next {

@@ -80,6 +80,17 @@ fn a_row_of_json_is_corrected_as_text_and_others_keep_their_failure() {
             "[...document.querySelectorAll('job-files tbody tr')].map(row => row.cells[3].textContent).sort().join()";
         tab.until(&format!("{causes} === ',type'")).await;
         finds_nothing(&tab, &axe().await, "the causes of failed rows").await;
+        // Each shows its rows.
+        let rows = "[...document.querySelectorAll('failed-rows tbody tr')].map(row => row.dataset.row).join()";
+        let show = "[...document.querySelectorAll('job-files tbody tr')].find(row => row.cells[3].textContent === 'RULE').querySelector('button').click(), null";
+        for (rule, shown) in [("", "3"), ("type", "2")] {
+            let _: Value = tab.value(&show.replace("RULE", rule)).await;
+            tab.until(&format!("{rows} === '{shown}'")).await;
+        }
+        tab.sees("only schema_violation, a, type").await;
+        finds_nothing(&tab, &axe().await, "the rows of a cause").await;
+        tab.press("Show all").await;
+        tab.until(&format!("{rows} === '2,3'")).await;
         tab.press("Correct rows").await;
         let write = "Object.assign(document.querySelectorAll('failed-rows textarea')[INDEX], {value: VALUE})\
                      .dispatchEvent(new Event('input', {bubbles: true}))";
@@ -96,7 +107,7 @@ fn a_row_of_json_is_corrected_as_text_and_others_keep_their_failure() {
         tab.job_is("some failed").await;
         assert_eq!(figures(&tab).await, ["3 of 3", "2", "1", "0"]);
         tab.until("document.querySelectorAll('job-files tbody tr').length === 1").await;
-        let _: Value = tab.value("document.querySelector('job-files tbody button').click(), null").await;
+        let _: Value = tab.value("document.querySelector('job-files tbody button:last-child').click(), null").await;
         tab.until(&format!("document.querySelectorAll('.figures dd')[{attempt}].textContent === '3'")).await;
         tab.job_is("some failed").await;
     });

@@ -69,6 +69,15 @@ fn seven_causes_of_two_hundred_thousand_rows_are_counted_and_one_of_them_is_redr
         assert_eq!((&ended["itemCount"], &ended["itemsFailed"]), (&json!(ROWS), &json!(failed)), "{ended}");
         assert_eq!((causes(stack, &job).await, expected.len()), (expected.clone(), 7));
 
+        for cause in [["schema_violation", "mail", "pattern"], ["ragged_row", "", ""]] {
+            let [code, column, rule] = cause;
+            let filter = format!("failed&code={code}&column={column}&rule={rule}");
+            let rows: Vec<u64> =
+                stack.items(&job, &filter, 1000).await.iter().filter_map(|item| item["row"].as_u64()).collect();
+            let expected = (1..=ROWS).filter(|number| row(*number).1 == Some(cause));
+            assert_eq!(rows, expected.collect::<Vec<_>>(), "{cause:?}");
+        }
+
         let path = format!("/api/jobs/{job}/redrive");
         let unknown = json!({ "select": { "causes": [{ "code": "ragged_row", "column": "age" }] } });
         refused(stack.post(&path).json(&unknown), StatusCode::UNPROCESSABLE_ENTITY, "invalid_request").await;

@@ -106,7 +106,7 @@ fn an_invalid_query_is_refused() {
         ] {
             problem(stack.get(&format!("/api/jobs?{query}")), StatusCode::BAD_REQUEST, "invalid_query").await;
         }
-        for query in ["", "outcome=succeeded", "outcome=failed&limit=1001", "outcome=skipped&after=-1"] {
+        for query in ["", "outcome=done", "outcome=failed&limit=1001", "outcome=skipped&after=-1"] {
             let items = stack.get(&format!("/api/jobs/{UNKNOWN}/items?{query}"));
             problem(items, StatusCode::BAD_REQUEST, "invalid_query").await;
         }

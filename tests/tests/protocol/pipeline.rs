@@ -8,6 +8,7 @@ use acceptance::use_cases::Limits;
 use acceptance::world::{World, change};
 use acceptance::{files, oracle};
 use create_job::create::CreateJobError;
+use job_status::items::CauseFilter;
 use process_items::end::ChunkEnd;
 use proptest::prelude::*;
 use rowmill_core::model::ids::Owner;
@@ -196,7 +197,7 @@ async fn a_page_of_failed_items_is_limited_in_bytes() {
     let job = world.jobs.job(job).await.unwrap();
     let (mut rows, mut after) = (Vec::new(), 0);
     loop {
-        let page = world.items.failed(&job, after, 100).await.unwrap();
+        let page = world.items.failed(&job, &CauseFilter::default(), after, 100).await.unwrap();
         assert!(serde_json::to_vec(&page.items).unwrap().len() < 3_000_000);
         rows.extend(page.items.iter().map(|item| (item.row, item.raw.is_some())));
         let Some(next) = page.next else { break };

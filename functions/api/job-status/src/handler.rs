@@ -3,9 +3,9 @@
 use std::sync::LazyLock;
 
 use lambda_http::http::HeaderValue;
-use lambda_http::{Body, Request, Response};
+use lambda_http::{Body, Request, RequestExt, Response};
 use rowmill_api::dead_letter::DeadLetterList;
-use rowmill_api::item::{FailedItemPage, SkippedItemPage};
+use rowmill_api::item::{FailedItemPage, ItemsOutcome, SkippedItemPage, SucceededItemPage};
 use rowmill_api::job::{JobPage, JobReader};
 use rowmill_api::problem::ProblemCode;
 use rowmill_api::routes::Operation;
@@ -20,7 +20,7 @@ use rowmill_core::model::task::TaskId;
 use rowmill_core::ports::{JobFilter, PortError, StateFilter};
 use rowmill_core::words::Word;
 
-use crate::items::ItemPages;
+use crate::items::{CauseFilter, ItemPages};
 use crate::limits::TASKS_PAGE_MAX;
 use crate::results::{JobResults, ResultsError};
 use crate::tasks::TaskPages;
@@ -110,31 +110,47 @@ async fn list(pages: &JobPages, owner: &Owner, request: &Request) -> Result<Resp
 fn word<W: Word>(request: &Request, name: &'static str, known: &[W]) -> Result<Option<W>, Problem> {
     let Some(given) = query_parameter::<String>(request, name, "a word")? else { return Ok(None) };
     let found = known.iter().copied().find(|word| word.as_str() == given);
-    found.map(Some).ok_or_else(|| {
-        let known: Vec<&str> = known.iter().map(|word| word.as_str()).collect();
-        invalid_query(name, format!("must be one of {}", known.join(", ")))
-    })
+    found.map(Some).ok_or_else(|| invalid_query(name, format!("must be {}", one_of(known))))
+}
+
+fn one_of<W: Word>(known: &[W]) -> String {
+    let known: Vec<&str> = known.iter().map(|word| word.as_str()).collect();
+    format!("one of {}", known.join(", "))
 }
 
 async fn items(pages: &JobPages, owner: &Owner, request: &Request) -> Result<Response<Body>, Problem> {
     let job_guid = path_parameter(request, "jobGuid")?;
     let after = query_parameter(request, "after", "a `next` that this API gave out")?.unwrap_or(0);
     let limit = limit(request, ITEMS_DEFAULT, pages.items_page_max)?;
-    let outcome: Option<String> = query_parameter(request, "outcome", "`failed` or `skipped`")?;
-    let failed = match outcome.as_deref() {
-        Some("failed") => true,
-        Some("skipped") => false,
-        _ => return Err(invalid_query("outcome", "must be `failed` or `skipped`".to_owned())),
-    };
+    let outcome = word(request, "outcome", &ItemsOutcome::ALL)?;
+    let outcome = outcome.ok_or_else(|| invalid_query("outcome", format!("must be {}", one_of(&ItemsOutcome::ALL))))?;
     let job = pages.jobs.owned(owner, job_guid).await.map_err(|error| problem(error, job_guid))?;
+    let query = request.query_string_parameters_ref();
+    // An empty text narrows too.
+    let text = |name| query.and_then(|query| query.first(name)).map(str::to_owned);
+    let filter = CauseFilter { code: text("code"), column: text("column"), rule: text("rule") };
     let next = |row: Option<u64>| row.map(|row| row.to_string());
-    if failed {
-        let page = pages.items.failed(&job, after, limit).await?;
-        let table = pages.items.table(&job).await?;
-        return Ok(json_response(200, &FailedItemPage { items: page.items, next: next(page.next), table }));
+    match outcome {
+        ItemsOutcome::Failed => {
+            let page = pages.items.failed(&job, &filter, after, limit).await?;
+            let table = pages.items.table(&job).await?;
+            Ok(json_response(200, &FailedItemPage { items: page.items, next: next(page.next), table }))
+        }
+        ItemsOutcome::Skipped => {
+            let page = pages.items.skipped(&job, after, limit).await?;
+            Ok(json_response(200, &SkippedItemPage { items: page.items, next: next(page.next) }))
+        }
+        ItemsOutcome::Succeeded => {
+            let page = pages.items.succeeded(&job, after, limit).await?.ok_or_else(|| {
+                let detail = format!(
+                    "Items of this job have no outputs: `{}` was created without. Those of `import` have, with the param `outputs`.",
+                    job.job_type
+                );
+                Problem::new(ProblemCode::NoResults, detail)
+            })?;
+            Ok(json_response(200, &SucceededItemPage { items: page.items, next: next(page.next) }))
+        }
     }
-    let page = pages.items.skipped(&job, after, limit).await?;
-    Ok(json_response(200, &SkippedItemPage { items: page.items, next: next(page.next) }))
 }
 
 async fn files(pages: &JobPages, owner: &Owner, request: &Request) -> Result<Response<Body>, Problem> {

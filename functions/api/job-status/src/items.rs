@@ -1,18 +1,21 @@
-//! The items of a job that failed or were skipped, in row order, a page at a time.
+//! The items of a job with an outcome, in row order, a page at a time.
 
 use std::sync::Arc;
 
-use rowmill_api::item::{FilePage, ItemTable, SkippedItem};
+use rowmill_api::item::{FilePage, ItemTable, SkippedItem, SucceededItem};
 use rowmill_core::items::failed::FailedItems;
 use rowmill_core::items::files::{FilesAt, JobFiles, NextFile};
+use rowmill_core::items::outputs::{Found, Outputs};
 use rowmill_core::items::skipped::SkippedItems;
 use rowmill_core::items::stored_job::StoredJob;
+use rowmill_core::model::causes::CauseName;
 use rowmill_core::model::job::Job;
 use rowmill_core::model::results::failed_rows_columns;
-use rowmill_core::model::run_output::FailedItem;
+use rowmill_core::model::run_output::{FailedItem, ItemOutput};
 use rowmill_core::model::spec::Source;
 use rowmill_core::ports::{JobStore, Objects, PortError};
 use rowmill_core::text::Format;
+use serde::Serialize;
 
 /// The longest page, in bytes of its JSON. A Lambda response has at most 6 MB. It holds this JSON as a string, in which
 /// each quote is escaped again.
@@ -20,6 +23,10 @@ const PAGE_MAX_BYTES: usize = 2_500_000;
 
 /// About how many objects are read for a page, so that the answer comes soon even if they hold few items.
 const OBJECTS_READ: usize = 200;
+
+/// About how many steps through the outputs are taken for a page. Each reads a few objects, of up to 8 MiB each. It takes
+/// more, if the first of them bring the page no further.
+const OUTPUT_STEPS: usize = 50;
 
 /// The use case and the ports it works through.
 pub struct ItemPages {
@@ -37,13 +44,19 @@ pub struct ItemsPage<T> {
 }
 
 impl ItemPages {
-    /// The failed items after row `after`, at most `limit` of them.
-    pub async fn failed(&self, job: &Job, after: u64, limit: usize) -> Result<ItemsPage<FailedItem>, PortError> {
-        let mut page = Page { items: Vec::new(), limit, bytes_left: PAGE_MAX_BYTES };
+    /// The failed items of this filter after row `after`, at most `limit` of them.
+    pub async fn failed(
+        &self,
+        job: &Job,
+        filter: &CauseFilter,
+        after: u64,
+        limit: usize,
+    ) -> Result<ItemsPage<FailedItem>, PortError> {
+        let mut page = Page::new(limit);
         let mut walk = FailedItems::of(self.stored(job), after).await?;
         while let Some(items) = walk.next().await? {
-            for item in items {
-                if !page.takes(item)? {
+            for item in items.into_iter().filter(|item| filter.has(item)) {
+                if !page.takes(item, |item| (item.raw, item.raw_base64) = (None, None))? {
                     let next = page.items.last().map_or(after, |last| last.row);
                     return Ok(ItemsPage { items: page.items, next: Some(next) });
                 }
@@ -53,6 +66,36 @@ impl ItemPages {
             }
         }
         Ok(ItemsPage { items: page.items, next: None })
+    }
+
+    /// The succeeded items after row `after` that have an output, at most `limit` of them. `None` if items of this job
+    /// have none.
+    pub async fn succeeded(
+        &self,
+        job: &Job,
+        after: u64,
+        limit: usize,
+    ) -> Result<Option<ItemsPage<SucceededItem>>, PortError> {
+        if self.jobs.spec(job.job_guid).await?.output.is_none() {
+            return Ok(None);
+        }
+        let mut page = Page::new(limit);
+        let mut walk = Outputs::of(self.stored(job), after).await?;
+        let mut steps = 0;
+        let next = loop {
+            match walk.next().await? {
+                Found::End => break None,
+                Found::Nothing if steps >= OUTPUT_STEPS && walk.after() > after => break Some(walk.after()),
+                Found::Nothing => steps += 1,
+                Found::Output(ItemOutput { row, output }) => {
+                    let item = SucceededItem { row, output: Some(output) };
+                    if !page.takes(item, |item| item.output = None)? {
+                        break Some(page.items.last().map_or(after, |last| last.row));
+                    }
+                }
+            }
+        };
+        Ok(Some(ItemsPage { items: page.items, next }))
     }
 
     /// The skipped items after row `after`, at most `limit` of them.
@@ -124,22 +167,46 @@ impl ItemPages {
     }
 }
 
-struct Page {
-    items: Vec<FailedItem>,
+/// Narrows failed items by their cause. An empty text stands for none.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct CauseFilter {
+    pub code: Option<String>,
+    /// The name of the column, whole or as a cause has it.
+    pub column: Option<String>,
+    pub rule: Option<String>,
+}
+
+impl CauseFilter {
+    fn has(&self, item: &FailedItem) -> bool {
+        let is = |wanted: &Option<String>, found: &str| wanted.as_ref().is_none_or(|wanted| wanted == found);
+        let CauseName { code, column, rule } = CauseName::of(item);
+        let whole = item.column.as_deref().unwrap_or_default();
+        is(&self.code, &code)
+            && (is(&self.column, whole) || is(&self.column, &column.unwrap_or_default()))
+            && is(&self.rule, &rule.unwrap_or_default())
+    }
+}
+
+struct Page<T> {
+    items: Vec<T>,
     limit: usize,
     bytes_left: usize,
 }
 
-impl Page {
+impl<T: Serialize> Page<T> {
+    const fn new(limit: usize) -> Self {
+        Self { items: Vec::new(), limit, bytes_left: PAGE_MAX_BYTES }
+    }
+
     /// Adds an item, unless the page is full. An item that no page can hold is shown without its text.
-    fn takes(&mut self, mut item: FailedItem) -> Result<bool, PortError> {
-        let size = |item: &FailedItem| {
+    fn takes(&mut self, mut item: T, without_text: impl FnOnce(&mut T)) -> Result<bool, PortError> {
+        let size = |item: &T| {
             let json = serde_json::to_vec(item);
-            json.map(|json| json.len()).map_err(|error| PortError::invalid("showing a failed item", error))
+            json.map(|json| json.len()).map_err(|error| PortError::invalid("showing an item", error))
         };
         let mut bytes = size(&item)?;
         if bytes > PAGE_MAX_BYTES {
-            (item.raw, item.raw_base64) = (None, None);
+            without_text(&mut item);
             bytes = size(&item)?;
         }
         if self.items.len() == self.limit || bytes > self.bytes_left {

@@ -3,7 +3,7 @@
 import * as api from "./api.js";
 import { announce, field, h, setText, show } from "./elements.js";
 import { count } from "./format.js";
-import { hasEnded, Notice } from "./job.js";
+import { hasEnded, nameOf, Notice } from "./job.js";
 import { cells, correctedFile } from "./records.js";
 
 /** @typedef {import("./job.js").JobView} JobView */
@@ -19,6 +19,8 @@ import { cells, correctedFile } from "./records.js";
  */
 
 const PAGE = 50;
+/** The most requests for a page. */
+const REQUESTS = 20;
 /** While the job runs, rows are asked for at most this often. */
 const RELOAD_MS = 3000;
 /** More columns than this are not shown as columns. */
@@ -39,6 +41,10 @@ class FailedRows extends HTMLElement {
   #before = [];
   /** @type {string | null} */
   #next = null;
+  /** The cause whose rows are shown; all if there is none. @type {any} */
+  #cause = null;
+  #of = h("span", { class: "hint" });
+  #all = h("button", { type: "button", text: "Show all", hidden: true, on: { click: () => this.filter(null) } });
   #editing = false;
   /** Whether the rows are those of the ended job. Before, a page that comes late would take away what is written. */
   #final = false;
@@ -70,7 +76,7 @@ class FailedRows extends HTMLElement {
     h("div", { class: "actions" }, this.#changed,
       h("button", { type: "button", text: "Discard corrections", on: { click: () => this.#setEditing(false) } }), this.#run));
   #panel = h("section", { class: "panel", hidden: true },
-    h("div", { class: "title-line" }, h("h2", {}, "Failed rows ", this.#count), h("div", { class: "actions" }, this.#edit)),
+    h("div", { class: "title-line" }, h("h2", {}, "Failed rows ", this.#count), this.#of, h("div", { class: "actions" }, this.#all, this.#edit)),
     this.#notice,
     h("div", { class: "scroll", role: "region", "aria-label": "Failed rows", tabindex: 0 }, h("table", { class: "rows" }, this.#head, this.#body)),
     h("div", { class: "pages" }, this.#previous, this.#following, this.#shown), this.#tools);
@@ -81,6 +87,17 @@ class FailedRows extends HTMLElement {
   /** Whether there are corrections that were not sent. */
   get unsaved() {
     return this.#corrected.size > 0;
+  }
+
+  /** Shows the rows of this cause, or of all. @param {any} cause */
+  filter(cause) {
+    if (this.unsaved && !confirm("Discard the corrections that were not sent?")) return;
+    [this.#cause, this.#after, this.#before] = [cause, "", []];
+    setText(this.#of, cause ? `only ${nameOf(cause)}` : "");
+    show(this.#all, cause !== null);
+    this.#setEditing(false);
+    this.scrollIntoView();
+    void this.#load();
   }
 
   /** @param {JobView} job @param {any} page the element that can redrive the job */
@@ -111,13 +128,15 @@ class FailedRows extends HTMLElement {
       /** @type {FailedItem[]} */
       const items = [];
       let after = this.#after, page;
-      // A page may have fewer items than it could, and more may follow all the same.
+      // A page may have fewer items than it could, and more may follow all the same. "Next" goes on.
+      let asked = 0;
       do {
-        const query = new URLSearchParams({ outcome: "failed", limit: String(PAGE - items.length), after });
+        const { code, column = "", rule = "" } = this.#cause ?? {};
+        const query = new URLSearchParams({ outcome: "failed", limit: String(PAGE - items.length), after, ...(code && { code, column, rule }) });
         page = await api.get(`/api/jobs/${this.#job?.jobGuid}/items?${query}`);
         items.push(...page.items);
         after = page.next ?? "";
-      } while (page.next && items.length < PAGE);
+      } while (page.next && items.length < PAGE && ++asked < REQUESTS);
       if (run !== this.#loading) return;
       [this.#items, this.#next, this.#table] = [items, page.next, page.table];
       this.#notice.say("");

@@ -3,7 +3,7 @@
 import * as api from "./api.js";
 import { h } from "./elements.js";
 import { count, date, size } from "./format.js";
-import { hasEnded, Notice } from "./job.js";
+import { hasEnded, nameOf, Notice } from "./job.js";
 
 /** @typedef {import("./job.js").JobView} JobView */
 
@@ -41,7 +41,8 @@ class JobFiles extends HTMLElement {
       this.#expires = Date.parse(results.expiresAt);
       const manifest = { ...results.manifest, kind: "", items: undefined };
       this.#list.replaceChildren(...[...results.files, manifest].map((file) => this.#file(file)));
-      this.#causes.replaceChildren(...causesOf(results.causes ?? [], results.otherCauses ?? 0, (cause) => this.#redrive(cause)));
+      this.#causes.replaceChildren(...causesOf(results.causes ?? [], results.otherCauses ?? 0, (cause) => this.#redrive(cause),
+        (cause) => this.dispatchEvent(new CustomEvent("cause", { detail: cause }))));
       this.#notice.say(results.leftOut.map((/** @type {any} */ one) => `${one.file}: ${one.message}`).join(" "), "warn");
     } catch (error) {
       this.#list.replaceChildren();
@@ -81,14 +82,17 @@ class JobFiles extends HTMLElement {
  * @param {any[]} causes
  * @param {number} other
  * @param {(cause: any) => void} redrive
+ * @param {(cause: any) => void} filter
  */
-function causesOf(causes, other, redrive) {
+function causesOf(causes, other, redrive, filter) {
   if (causes.length === 0) return [];
+  const button = (/** @type {any} */ cause, /** @type {string} */ text, /** @type {(cause: any) => void} */ click) =>
+    h("button", { type: "button", text, "aria-label": `${text} the rows that failed for ${nameOf(cause)}`, on: { click: () => click(cause) } });
   const row = (/** @type {any} */ cause) => h("tr", {},
     h("td", { class: "number", text: count(cause.items) }), h("td", { text: cause.code }), h("td", { text: cause.column ?? "" }),
     h("td", { text: cause.rule ?? "" }), h("td", { text: cause.examples.map((/** @type {any} */ one) => `row ${count(one.row)}: ${one.message}`)[0] ?? "" }),
-    h("td", {}, h("button", { type: "button", text: "Redrive", "aria-label": `Redrive the rows that failed for ${[cause.code, cause.column, cause.rule].filter(Boolean).join(", ")}`, on: { click: () => redrive(cause) } })));
-  const heads = ["rows", "code", "column", "rule", "for example", "again"].map((text) => h("th", { scope: "col", text }));
+    h("td", { class: "actions" }, button(cause, "Show", filter), button(cause, "Redrive", redrive)));
+  const heads = ["rows", "code", "column", "rule", "for example", "these rows"].map((text) => h("th", { scope: "col", text }));
   const more = other ? [h("p", { class: "hint", text: `and ${count(other)} rows of other causes` })] : [];
   return [h("table", { "aria-label": "Causes of failed rows" }, h("thead", {}, h("tr", {}, ...heads)), h("tbody", {}, ...causes.map(row))), ...more];
 }

@@ -59,7 +59,7 @@ class JobPage extends HTMLElement {
       h("div", { class: "actions" }, h("button", { type: "button", text: "Close", on: { click: () => this.#tuning.close() } }), this.#apply)));
   #facts = h("dl", { class: "facts" });
   #rows = h("failed-rows");
-  #files = h("job-files");
+  #files = h("job-files", { on: { cause: (/** @type {any} */ event) => this.#rows.filter(event.detail) } });
   #inputs = h("job-inputs");
   #audit = h("job-audit");
   #letters = h("dead-letters");

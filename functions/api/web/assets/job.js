@@ -151,3 +151,6 @@ export class Notice extends HTMLElement {
 customElements.define("state-badge", StateBadge);
 customElements.define("job-bar", JobBar);
 customElements.define("page-notice", Notice);
+
+/** The name of a cause of failed rows. @param {any} cause */
+export const nameOf = ({ code, column, rule }) => [code, column, rule].filter(Boolean).join(", ");

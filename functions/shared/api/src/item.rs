@@ -1,7 +1,8 @@
-//! Items of a job that failed or were skipped.
+//! Items of a job by outcome.
 
 use rowmill_core::model::files::{FileCounts, FileRow};
 use rowmill_core::model::run_output::FailedItem;
+use rowmill_core::words::words;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -63,6 +64,37 @@ pub struct ItemTable {
     /// The header of a corrected file: the columns as the file names them, then that of the row number. Empty for JSON
     /// lines.
     pub corrected_header: Vec<String>,
+}
+
+/// A page of succeeded items, in row order.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
+pub struct SucceededItemPage {
+    /// The items of this page.
+    pub items: Vec<SucceededItem>,
+    /// Where the next page begins: send it as `after`. Null if there are no more items so far.
+    pub next: Option<String>,
+}
+
+/// An item that succeeded and has an output.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
+pub struct SucceededItem {
+    /// Its 1-based row number; the header is not counted. In a job over many files, its number in the job.
+    #[schema(minimum = 1)]
+    pub row: u64,
+    /// Its part of the output file, without a line end. Null if it is too long for a page.
+    pub output: Option<String>,
+}
+
+words! {
+    /// The items that are listed.
+    ItemsOutcome {
+        /// Those that failed.
+        Failed = "failed",
+        /// Those that were dispatched, and not processed because the job was stopped.
+        Skipped = "skipped",
+        /// Those that succeeded and have an output.
+        Succeeded = "succeeded",
+    }
 }
 
 /// A page of skipped items, in row order.

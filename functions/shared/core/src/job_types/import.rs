@@ -9,11 +9,11 @@ use std::sync::{Arc, OnceLock};
 
 use async_trait::async_trait;
 use jiff::Timestamp;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use super::validate::{check, compile_schema};
 use crate::model::records::{Dataset, RecordVersion, Upsert, Upserted, dataset_of};
-use crate::model::spec::Spec;
+use crate::model::spec::{OutputFile, Spec};
 use crate::ports::processor::{Item, ItemError, ItemOutcome, ItemProcessor, JobType, ParamsError};
 use crate::ports::{PortError, RecordStore, begin_item};
 use crate::text::{Format, RowSchema, json_bytes};
@@ -36,6 +36,7 @@ const RECORD_MAX_BYTES: usize = 390 * 1024;
 /// | `dataset` | the dataset of the owner that receives the records |
 /// | `key` | the columns that make up the key of a record: a name or a list of names; default: the row number |
 /// | `schema` | a JSON Schema, as for `validate` |
+/// | `outputs` | whether each row that succeeds leaves its key in the output file; default: no |
 pub struct Import {
     records: Option<Arc<dyn RecordStore>>,
 }
@@ -53,7 +54,7 @@ impl JobType for Import {
     }
 
     fn params(&self) -> &'static [&'static str] {
-        &["dataset", "key", "schema"]
+        &["dataset", "key", "schema", "outputs"]
     }
 
     fn prepare(&self, spec: &Spec) -> Result<Arc<dyn ItemProcessor>, ParamsError> {
@@ -65,6 +66,7 @@ impl JobType for Import {
             key: key_columns(spec)?,
             schema: compile_schema(spec)?,
             job_created_at: spec.created_at,
+            has_outputs: has_outputs(spec)?,
         }))
     }
 }
@@ -79,6 +81,14 @@ pub(super) fn dataset(spec: &Spec) -> Result<String, ParamsError> {
             "must be a name of 1 to 128 letters, digits, `-`, `_` or `.`, such as `customers`.",
         )),
         None => Err(ParamsError::new("params.dataset", "is missing. Set it to the name of a dataset.")),
+    }
+}
+
+fn has_outputs(spec: &Spec) -> Result<bool, ParamsError> {
+    match spec.params.get("outputs") {
+        None | Some(Value::Null) => Ok(false),
+        Some(Value::Bool(has_outputs)) => Ok(*has_outputs),
+        Some(_) => Err(ParamsError::new("params.outputs", "must be true or false.")),
     }
 }
 
@@ -119,18 +129,23 @@ struct RowImport {
     key: Vec<String>,
     schema: RowSchema,
     job_created_at: Timestamp,
+    /// True if each row that succeeds has an output.
+    has_outputs: bool,
 }
 
 #[async_trait]
 impl ItemProcessor for RowImport {
     async fn process(&self, item: &Item) -> Result<ItemOutcome, ItemError> {
-        let upsert = self.upsert_of(item)?;
-        let mut written = self.write(std::slice::from_ref(&upsert)).await;
-        written.pop().unwrap_or_else(|| Err(no_answer()))
+        let mut results = self.process_batch(std::slice::from_ref(item)).await;
+        results.pop().unwrap_or_else(|| Err(no_answer()))
     }
 
     async fn dry_run(&self, item: &Item) -> Result<ItemOutcome, ItemError> {
-        self.upsert_of(item).map(|_| ItemOutcome::Succeeded)
+        self.upsert_of(item).map(|upsert| self.outcome(&upsert, ItemOutcome::Succeeded))
+    }
+
+    fn output(&self) -> Option<OutputFile> {
+        self.has_outputs.then(OutputFile::lines)
     }
 
     fn batch_items(&self) -> usize {
@@ -159,16 +174,16 @@ impl ItemProcessor for RowImport {
             let (places, upserts): (Vec<usize>, Vec<Upsert>) = rows.iter_mut().filter_map(Vec::pop).unzip();
             let written = self.write(&upserts).await;
             let mut refused = Vec::new();
-            for ((mut earlier, place), result) in rows.into_iter().zip(places).zip(written) {
+            for (((mut earlier, place), upsert), result) in rows.into_iter().zip(places).zip(&upserts).zip(written) {
                 match &result {
                     Err(error) if !error.transient && !earlier.is_empty() => refused.push(earlier),
                     // If the row was written, it supersedes the earlier rows of its key. If its error is transient, the
                     // earlier rows get the same error and are retried with it.
-                    _ => earlier.drain(..).for_each(|(place, _)| {
-                        outcomes[place] = Some(result.clone().map(|_| ItemOutcome::Superseded));
+                    _ => earlier.drain(..).for_each(|(place, upsert)| {
+                        outcomes[place] = Some(result.clone().map(|_| self.outcome(&upsert, ItemOutcome::Superseded)));
                     }),
                 }
-                outcomes[place] = Some(result);
+                outcomes[place] = Some(result.map(|upserted| self.outcome(upsert, upserted.into())));
             }
             rows = refused;
         }
@@ -202,7 +217,16 @@ impl RowImport {
         if key.len() > KEY_MAX_BYTES { Err(key_too_long(key.len())) } else { Ok(key) }
     }
 
-    async fn write(&self, upserts: &[Upsert]) -> Vec<Result<ItemOutcome, ItemError>> {
+    /// This outcome of a row, with its output if rows have one. It does not say whether another row took its place: a row
+    /// that is written again is superseded by itself.
+    fn outcome(&self, upsert: &Upsert, outcome: ItemOutcome) -> ItemOutcome {
+        match self.has_outputs {
+            true => ItemOutcome::Output(json!({ "row": upsert.version.row, "key": upsert.key }).to_string()),
+            false => outcome,
+        }
+    }
+
+    async fn write(&self, upserts: &[Upsert]) -> Vec<Result<Upserted, ItemError>> {
         let Some(records) = &self.records else {
             let error = ItemError::transient("no_records", "this process has no records table");
             return vec![Err(error); upserts.len()];
@@ -218,7 +242,7 @@ impl RowImport {
             },
         };
         let written = records.upsert(dataset, upserts).await;
-        written.into_iter().map(|result| result.map(ItemOutcome::from).map_err(|error| item_error(&error))).collect()
+        written.into_iter().map(|result| result.map_err(|error| item_error(&error))).collect()
     }
 }
 

@@ -42,8 +42,12 @@ impl RecordStore for Recording {
 }
 
 async fn import(rows: &[(&str, &str)]) -> (Vec<Result<ItemOutcome, ItemError>>, Vec<Value>) {
+    import_with(&json!({ "dataset": "d", "key": "key" }), rows).await
+}
+
+async fn import_with(params: &Value, rows: &[(&str, &str)]) -> (Vec<Result<ItemOutcome, ItemError>>, Vec<Value>) {
     let records = Arc::new(Recording::default());
-    let spec = spec("import", Format::Jsonl, &[], &json!({ "dataset": "d", "key": "key" }));
+    let spec = spec("import", Format::Jsonl, &[], params);
     let processor = Import::new(Some(records.clone())).prepare(&spec).unwrap();
     let item = |(row, (key, then)): (u64, &(&str, &str))| Item {
         job_guid: spec.job_guid,
@@ -86,4 +90,14 @@ async fn a_row_without_a_key_fails_with_the_name_of_the_column() {
     let error = outcomes[0].as_ref().unwrap_err();
     assert_eq!((error.code.as_str(), error.column.as_deref()), ("missing_key", Some("key")));
     assert_eq!(written, [2]);
+}
+
+#[tokio::test]
+async fn each_row_that_succeeds_leaves_its_key_if_outputs_are_wanted() {
+    let params = json!({ "dataset": "d", "key": "key", "outputs": true });
+    let (outcomes, written) = import_with(&params, &[("a", ""), ("b", "refuse"), ("a", "")]).await;
+    let output = |row: u64| Ok(ItemOutcome::Output(json!({ "row": row, "key": "a" }).to_string()));
+    assert_eq!((&outcomes[0], &outcomes[2]), (&output(1), &output(3)), "also the row that a later one replaces");
+    assert_eq!(outcomes[1].as_ref().unwrap_err().code, "record_refused");
+    assert_eq!(written, [2, 3]);
 }

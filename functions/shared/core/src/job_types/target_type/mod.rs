@@ -165,12 +165,7 @@ impl ItemProcessor for TargetProcessor {
     }
 
     fn output(&self) -> Option<OutputFile> {
-        self.calls.outputs.then(|| OutputFile {
-            name: "outputs.jsonl".into(),
-            content_type: "application/x-ndjson".into(),
-            header: None,
-            gzip: false,
-        })
+        self.calls.outputs.then(OutputFile::lines)
     }
 
     fn concurrency(&self) -> usize {
