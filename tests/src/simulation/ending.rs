@@ -9,12 +9,13 @@ use rowmill_api::job::JobView;
 use rowmill_core::in_memory::ManualClock;
 use rowmill_core::items::audit::{AuditLimits, Auditor};
 use rowmill_core::items::failed::FailedItems;
+use rowmill_core::items::manifest::copy_state;
 use rowmill_core::items::stored_job::StoredJob;
 use rowmill_core::model::audit::AuditVerdict;
 use rowmill_core::model::dead_letter::DeadLetterKind;
 use rowmill_core::model::files::FileCounts;
 use rowmill_core::model::job::{Job, StopCode};
-use rowmill_core::model::results::Manifest;
+use rowmill_core::model::results::{CopyState, MANIFEST, Manifest, Results};
 use rowmill_core::model::spec::Tolerance;
 use rowmill_core::ports::{DeadLetters, JobStore, Objects, PortError, Tallies};
 
@@ -127,6 +128,7 @@ impl Invariants {
         let manifest =
             now(self.objects.read(&results.manifest_key(job.job_guid))).map_err(|error| error.to_string())?;
         let manifest: Manifest = serde_json::from_slice(&manifest).map_err(|error| error.to_string())?;
+        self.copied(job, &results, &manifest, given_up)?;
         let rows = |name: &str| -> Result<Vec<StringRecord>, String> {
             let file = manifest.files.iter().find(|stored| stored.file.name == name);
             let file = file.ok_or_else(|| format!("the manifest does not list {name}"))?;
@@ -174,6 +176,28 @@ impl Invariants {
         } else {
             "results"
         });
+        Ok(())
+    }
+}
+
+impl Invariants {
+    /// The results are copied byte for byte, or the message that asked for it was given up.
+    fn copied(&self, job: &Job, results: &Results, manifest: &Manifest, given_up: bool) -> Checked {
+        let Some(to) = &manifest.copied_to else { return Ok(()) };
+        let copy = copy_state(&*self.objects, job.job_guid, results.attempt);
+        let (state, problem) = now(copy).map_err(|error| error.to_string())?;
+        if state != CopyState::Stored {
+            self.reach("results not copied");
+            let is_given_up = given_up && state == CopyState::Failed;
+            return ensure(is_given_up, || format!("its results are not copied: {state:?}, {problem:?}"));
+        }
+        let read = |key: &str| now(self.objects.read(key)).map_err(|error| format!("{key}: {error}"));
+        let files = manifest.files.iter().map(|file| (results.file_key(job.job_guid, file), &*file.file.name));
+        for (key, name) in files.chain([(results.manifest_key(job.job_guid), MANIFEST)]) {
+            let same = read(&key)? == read(&format!("{to}{name}"))?;
+            ensure(same, || format!("the copy of {name} is another one"))?;
+        }
+        self.reach("results copied");
         Ok(())
     }
 }

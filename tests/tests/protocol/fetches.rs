@@ -28,7 +28,7 @@ use rowmill_core::ports::{
     UploadStore,
 };
 use rowmill_core::progress::waits::Waker;
-use rowmill_settings::{FileLimits, InputSettings, Inputs};
+use rowmill_settings::{BucketSettings, FileLimits, OtherBuckets};
 use rowmill_targets::sources::FetchHosts;
 use upload::fetched::FetchOrders;
 use upload::upload::{UploadError, UploadLimits};
@@ -134,8 +134,13 @@ impl Bench {
 
     async fn order_from(&self, source: FetchSource) -> Result<UploadView, UploadError> {
         let hosts = FetchHosts::parse(r#"{"data.example": {}}"#).unwrap();
-        let settings = InputSettings { buckets: format!("arn:aws:s3:::{INPUT_BUCKET}"), prefix: "in/".to_owned() };
-        let orders = FetchOrders { hosts, inputs: Inputs::of(settings, "own"), fetches: self.queue.clone() };
+        let settings = BucketSettings {
+            inputs: format!("arn:aws:s3:::{INPUT_BUCKET}"),
+            input_prefix: "in/".to_owned(),
+            ..BucketSettings::default()
+        };
+        let OtherBuckets { inputs, .. } = OtherBuckets::of(settings, "own");
+        let orders = FetchOrders { hosts, inputs, fetches: self.queue.clone() };
         let request = FetchRequest { source, file_name: None, content_type: None };
         orders.order(&self.world.uploads, &owner(), &request).await
     }

@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crc_fast::{CrcAlgorithm, checksum};
-use rowmill_api::results::{FileView, LinkView, ManifestView, ResultsView};
+use rowmill_api::results::{CopyView, FileView, LinkView, ManifestView, ResultsView};
 use rowmill_api::upload::RequestView;
-use rowmill_core::items::manifest::read_manifest;
+use rowmill_core::items::manifest::{copy_state, read_manifest};
 use rowmill_core::model::job::Job;
 use rowmill_core::model::product::{OCTET_STREAM, ProductId};
 use rowmill_core::model::results::{MANIFEST, crc64_text};
@@ -77,6 +77,13 @@ impl JobResults {
             crc64_nvme: crc64_text(checksum(CrcAlgorithm::Crc64Nvme, &json)),
             link: link(results.manifest_key(job.job_guid), content_type, MANIFEST).await?,
         };
+        let copy = match manifest.copied_to {
+            None => None,
+            Some(to) => {
+                let (state, problem) = copy_state(&*self.objects, job.job_guid, results.attempt).await?;
+                Some(CopyView { to, state, problem })
+            }
+        };
         Ok(ResultsView {
             job_guid: job.job_guid,
             attempt: results.attempt,
@@ -87,6 +94,7 @@ impl JobResults {
             causes: manifest.causes,
             other_causes: manifest.other_causes,
             manifest: manifest_view,
+            copy,
         })
     }
 }

@@ -2,7 +2,7 @@
 
 use rowmill_settings::declaration::{Function, Trigger, Use};
 use rowmill_settings::{
-    ADMISSION_TABLE, BUCKET, FETCHES_QUEUE, FetchSettings, InputSettings, SettingsGroup, UPLOADS_TABLE,
+    ADMISSION_TABLE, BUCKET, BucketSettings, FETCHES_QUEUE, FetchSettings, SettingsGroup, UPLOADS_TABLE,
 };
 
 use crate::limits::UploadLimits;
@@ -11,7 +11,7 @@ pub static FUNCTION: Function = Function {
     name: "upload",
     purpose: "Takes files: in the request body, by presigned PUT, in parts, or by a place to fetch from. Signs parts again, and aborts uploads.",
     triggers: &[Trigger::Http],
-    settings: &[UploadLimits::GROUP, FetchSettings::GROUP, InputSettings::GROUP],
+    settings: &[UploadLimits::GROUP, FetchSettings::GROUP, BucketSettings::GROUP],
     uses: &[
         Use::of(
             "Uploads",

@@ -12,7 +12,7 @@ use rowmill_core::model::keys;
 use rowmill_core::model::messages::FetchMessage;
 use rowmill_core::model::upload::{Origin, Upload};
 use rowmill_core::ports::Queue;
-use rowmill_settings::Inputs;
+use rowmill_settings::AllowedBuckets;
 use rowmill_targets::sources::FetchHosts;
 
 use crate::announced::{check_names, is_file_name};
@@ -27,7 +27,7 @@ pub const UNKNOWN_TYPE: &str = "application/octet-stream";
 pub struct FetchOrders {
     pub hosts: FetchHosts,
     /// The buckets of others that may be read.
-    pub inputs: Inputs,
+    pub inputs: AllowedBuckets,
     pub fetches: Arc<dyn Queue<FetchMessage>>,
 }
 

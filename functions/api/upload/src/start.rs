@@ -3,7 +3,7 @@
 use rowmill_aws::host::serve;
 use rowmill_core::ports::BoxError;
 use rowmill_core::wiring::{Missing, Ports};
-use rowmill_settings::{BUCKET, FetchSettings, InputSettings, Inputs};
+use rowmill_settings::{BUCKET, BucketSettings, FetchSettings, OtherBuckets};
 use rowmill_targets::sources::FetchHosts;
 
 use crate::declaration::FUNCTION;
@@ -17,7 +17,7 @@ pub async fn start() -> Result<(), BoxError> {
     let ports = &runtime.ports;
     let uploads = Uploads::new(ports, runtime.settings::<UploadLimits>()?)?;
     let hosts = FetchHosts::parse(&runtime.settings::<FetchSettings>()?.hosts)?;
-    let inputs = Inputs::of(runtime.settings::<InputSettings>()?, &BUCKET.read()?);
+    let OtherBuckets { inputs, .. } = OtherBuckets::of(runtime.settings::<BucketSettings>()?, &BUCKET.read()?);
     let routes = UploadRoutes { uploads, orders: FetchOrders { hosts, inputs, fetches: ports.fetches.get()? } };
     serve::api(&runtime, routes, handler::handle).await
 }

@@ -4,6 +4,8 @@
 //! Composing may take several invocations. Each one stores the composition, names it in the job row (which releases the
 //! lease), and sends the message again. If it dies before, the queue delivers its message again, and the next
 //! invocation resumes the composition that was named last.
+//!
+//! The results of a job that has ended may have to be copied into a bucket of others, see [`copy`](crate::copy).
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,12 +17,14 @@ use rowmill_core::model::ids::{JobGuid, RunId};
 use rowmill_core::model::job::states::Status;
 use rowmill_core::model::job::{Job, Stop, StopCode};
 use rowmill_core::model::messages::CompletionMessage;
-use rowmill_core::model::results::{Manifest, Results};
+use rowmill_core::model::results::{Manifest, Results, ResultsTo};
+use rowmill_core::model::spec::Spec;
 use rowmill_core::model::tally::{Counts, Totals};
-use rowmill_core::ports::{Clock, Completion, Entropy, JobStore, PortError, Queue, WriteLost};
+use rowmill_core::ports::{Clock, Completion, Entropy, JobStore, PortError, Queue, WriteLost, found};
 use rowmill_core::progress::update::{release_lease, stop_attempt, stop_exceeded, take_lease, update_job_ahead};
 
 use crate::compose::{Composer, Composition};
+use crate::copy::Copier;
 use crate::limits::CompleteLimits;
 use crate::slot::InvocationSlot;
 
@@ -53,7 +57,8 @@ pub struct Completer {
     /// Names for runs.
     pub entropy: Arc<dyn Entropy>,
     pub composer: Composer,
-    /// The queue that starts the next invocation of a composition that is handed over.
+    pub copier: Copier,
+    /// The queue that starts the next invocation of a composition or a copy that is handed over.
     pub completions: Arc<dyn Queue<CompletionMessage>>,
     pub limits: CompleteLimits,
 }
@@ -84,7 +89,7 @@ impl Retries<'_> {
 pub enum CompletionEnd {
     /// The job has ended now, with this status.
     Ended(Status),
-    /// Time was up before the results were composed. A message for the next invocation is sent.
+    /// Time was up before the results were composed, or copied. A message for the next invocation is sent.
     Continued,
     /// Nothing to do: the job is gone or past this attempt, or the attempt is not complete.
     NotOurs,
@@ -97,7 +102,7 @@ impl Completer {
         let mut slot = InvocationSlot { run, time_limit: deadline - self.limits.margin(), is_retry: false };
         let mut retries = self.retries(message.job_guid, slot.time_limit);
         loop {
-            let error = match self.try_to_complete(message, slot).await {
+            let error = match self.try_to_end(message, slot).await {
                 Ok(Some(end)) => return Ok(end),
                 // Do not acknowledge: the other run may have received this same message, and may have died.
                 Ok(None) => return Err(PortError::unavailable("taking the lease", "another run holds it")),
@@ -118,6 +123,22 @@ impl Completer {
 
     fn retries(&self, job_guid: JobGuid, limit: Timestamp) -> Retries<'_> {
         Retries { clock: &*self.clock, job_guid, limit, waits: UNAVAILABLE_WAITS.into_iter() }
+    }
+
+    /// One try to end the attempt, and to copy its results. `None` if another run holds the lease.
+    async fn try_to_end(
+        &self,
+        message: &CompletionMessage,
+        slot: InvocationSlot,
+    ) -> Result<Option<CompletionEnd>, PortError> {
+        match self.try_to_complete(message, slot).await? {
+            // The run that has ended it may have died before the results were copied.
+            Some(end @ CompletionEnd::NotOurs) => match found(self.jobs.job(message.job_guid).await)? {
+                Some(job) => self.copied(&job, end, slot).await.map(Some),
+                None => Ok(Some(end)),
+            },
+            end => Ok(end),
+        }
     }
 
     /// One try under the lease. `None` if another run holds the lease. The run keeps the lease if the try fails.
@@ -165,9 +186,16 @@ impl Completer {
             let ended = Completion::of(&job, totals, Some(results), self.clock.now(), self.limits.jobs.retention);
             let Some(completion) = ended else { return Ok(CompletionEnd::NotOurs) };
             // Before the row that names it. If the job is stopped in between, it is written again.
-            self.put_manifest(&completion, &results, &composition).await?;
+            self.put_manifest(&completion, &results, &composition, &spec).await?;
             match self.jobs.complete(&completion).await {
-                Ok(()) => return Ok(CompletionEnd::Ended(completion.end.status())),
+                Ok(()) => {
+                    let ended = CompletionEnd::Ended(completion.end.status());
+                    return if spec.results_to.is_some() {
+                        self.copied(&completion.job(), ended, slot).await
+                    } else {
+                        Ok(ended)
+                    };
+                }
                 // Our own transaction, whose reply was lost, or another run's: the job has ended either way.
                 Err(WriteLost::Condition(now)) if now.is_past(job.attempt) => return Ok(CompletionEnd::NotOurs),
                 // The job was stopped in the meantime: end it as its stop says.
@@ -176,6 +204,16 @@ impl Completer {
             }
         }
         Err(PortError::unavailable("ending the job", "its row keeps changing"))
+    }
+
+    /// Copies the results of a job that has ended, if that is wanted and time allows. This is its end then.
+    async fn copied(&self, job: &Job, end: CompletionEnd, slot: InvocationSlot) -> Result<CompletionEnd, PortError> {
+        let Some(results) = job.end().and_then(|end| end.results) else { return Ok(end) };
+        if self.copier.copy(job.job_guid, &results, slot.time_limit).await? {
+            return Ok(end);
+        }
+        self.completions.send(&[CompletionMessage::of(job)]).await?;
+        Ok(CompletionEnd::Continued)
     }
 
     /// Time is up: stores the composition, names it in the row (which releases the lease), and only then sends the
@@ -223,7 +261,10 @@ impl Completer {
         completion: &Completion,
         results: &Results,
         composition: &Composition,
+        spec: &Spec,
     ) -> Result<(), PortError> {
+        let place = |to: &ResultsTo| to.place(&spec.job_type, spec.job_guid, results.attempt);
+        let copied_to = spec.results_to.as_ref().map(place);
         let invalid = |error| PortError::invalid("writing the manifest", error);
         let (causes, other_causes) = composition.causes.ranked();
         let manifest = Manifest {
@@ -233,6 +274,7 @@ impl Completer {
             left_out: composition.left_out.clone(),
             causes,
             other_causes,
+            copied_to,
         };
         let json = serde_json::to_vec_pretty(&manifest).map_err(invalid)?;
         let key = results.manifest_key(completion.seen.job_guid);

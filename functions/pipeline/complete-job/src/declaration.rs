@@ -7,7 +7,7 @@ use crate::limits::CompleteLimits;
 
 pub static FUNCTION: Function = Function {
     name: "complete-job",
-    purpose: "Composes the results of a job, ends it exactly once and releases its slots.",
+    purpose: "Composes the results of a job, ends it exactly once and releases its slots. Copies the results into a bucket of others.",
     triggers: &[Trigger::single(COMPLETIONS_QUEUE, Figure::Is(10), "One completion may take most of an invocation.")],
     timeout: Figure::Set("CompleteTimeoutSeconds"),
     memory_megabytes: Function::SMALL,
@@ -22,9 +22,10 @@ pub static FUNCTION: Function = Function {
             "InputBuckets/*",
             "copying the skipped rows of a stopped job over a bucket of others",
         )]),
+        Use::OUTPUTS,
         Use::MISSING_OBJECTS,
         Use::send(&[COMPLETIONS_QUEUE]).why("Long results continue in another invocation."),
     ],
-    loops: "Each invocation stores how much of the results it composed, so the loop ends with the results.",
+    loops: "Each invocation stores how much of the results it composed or copied, so the loop ends with the results.",
     errors: Errors::Share(Advice { meanwhile: "messages come back, in the end as dead letters", todo: "its log" }),
 };

@@ -6,6 +6,7 @@ use rowmill_core::wiring::{Missing, Ports};
 
 use crate::complete::Completer;
 use crate::compose::Composer;
+use crate::copy::Copier;
 use crate::declaration::FUNCTION;
 use crate::handler;
 use crate::limits::CompleteLimits;
@@ -21,6 +22,12 @@ impl Completer {
     pub fn new(ports: &Ports, limits: CompleteLimits) -> Result<Self, Missing> {
         let (jobs, objects, multipart) = (ports.jobs.get()?, ports.objects.get()?, ports.multipart.get()?);
         let (clock, entropy, completions) = (ports.clock.get()?, ports.entropy.get()?, ports.completions.get()?);
+        let copier = Copier {
+            objects: objects.clone(),
+            multipart: multipart.clone(),
+            clock: clock.clone(),
+            part_bytes: limits.part_bytes,
+        };
         let composer = Composer {
             jobs: jobs.clone(),
             objects,
@@ -30,6 +37,6 @@ impl Completer {
             part_bytes: limits.part_bytes,
             packed: limits.packed.into(),
         };
-        Ok(Self { jobs, clock, entropy, composer, completions, limits })
+        Ok(Self { jobs, clock, entropy, composer, copier, completions, limits })
     }
 }

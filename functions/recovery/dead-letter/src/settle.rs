@@ -11,6 +11,7 @@ use std::time::Duration;
 use rowmill_core::items::give_up::{fail_rest, fail_unread, skip_rest};
 use rowmill_core::items::input::{InputError, InputItem, read_input};
 use rowmill_core::items::layouts;
+use rowmill_core::items::manifest::{end_copy, read_manifest};
 use rowmill_core::items::run_output;
 use rowmill_core::model::checkpoint::Checkpoint;
 use rowmill_core::model::dead_letter::{DeadChunk, DeadLetter, DeadLetterKind};
@@ -112,6 +113,9 @@ impl DeadLetters {
         };
         self.record(message_id, message).await?;
         if job.is_past(message.attempt()) {
+            if matches!(message, DeadMessage::Completion(_)) {
+                self.give_up_copy(&job).await?;
+            }
             return Ok(DeadLetterEnd::Obsolete);
         }
         let run = self.entropy.run_id();
@@ -133,6 +137,18 @@ impl DeadLetters {
         let letter =
             DeadLetter { message_id: message_id.to_owned(), about: about.into(), attempt, chunk, at: self.clock.now() };
         self.jobs.record_dead_letter(message.job_guid(), &letter).await
+    }
+
+    /// Notes that the results of an ended job are not copied any more, if that is what the message was for.
+    async fn give_up_copy(&self, job: &Job) -> Result<(), PortError> {
+        let Some(results) = job.end().and_then(|end| end.results) else { return Ok(()) };
+        let manifest = read_manifest(&*self.objects, job.job_guid, &results).await?;
+        if manifest.is_none_or(|(manifest, _)| manifest.copied_to.is_none()) {
+            return Ok(());
+        }
+        // It stays whole if it is: that is another object.
+        let said = "The bucket did not take them, again and again.";
+        end_copy(&*self.objects, job.job_guid, results.attempt, Some(said)).await
     }
 
     async fn settle_chunk(&self, job: &Job, message: &ChunkMessage, run: RunId) -> Result<DeadLetterEnd, PortError> {

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use rowmill_core::model::causes::Cause;
 use rowmill_core::model::ids::JobGuid;
 use rowmill_core::model::job::states::Status;
-use rowmill_core::model::results::{LeftOut, ResultFile};
+use rowmill_core::model::results::{CopyState, LeftOut, ResultFile};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -39,6 +39,22 @@ pub struct ResultsView {
     pub other_causes: u64,
     /// The file that lists the others, with the job as it ended.
     pub manifest: ManifestView,
+    /// The copy of the files, if the job was created with `resultsTo`; otherwise null.
+    #[serde(default)]
+    #[schema(required)]
+    pub copy: Option<CopyView>,
+}
+
+/// The copy of the results in a bucket of others.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct CopyView {
+    /// What the keys begin with, each followed by the name of a file: `s3://{bucket}/…/`.
+    pub to: String,
+    /// How far it is.
+    pub state: CopyState,
+    /// Why it was given up; otherwise null.
+    pub problem: Option<String>,
 }
 
 /// A file of the results, with its link.

@@ -147,6 +147,10 @@ pub struct Stream {
 const INPUT_OBJECTS: &str =
     r#"!Split [",", !Sub ["${Buckets}/*", {Buckets: !Join ["/*,", !Split [",", !Ref InputBuckets]]}]]"#;
 
+/// Those of the objects in the buckets of `OutputBuckets`.
+const OUTPUT_OBJECTS: &str =
+    r#"!Split [",", !Sub ["${Buckets}/*", {Buckets: !Join ["/*,", !Split [",", !Ref OutputBuckets]]}]]"#;
+
 /// The ARNs of these buckets.
 pub const INPUT_BUCKETS: &str = r#"!Split [",", !Ref InputBuckets]"#;
 
@@ -201,6 +205,12 @@ impl Use {
     pub const INPUTS: Self = Self::on("Inputs", &["s3:GetObject"], INPUT_OBJECTS, "InputBuckets/*")
         .only_if("HasInputBuckets")
         .why("Files of jobs that lie in buckets of others.");
+
+    /// Stores copies of results in buckets of others.
+    pub const OUTPUTS: Self =
+        Self::on("Outputs", &["s3:PutObject", "s3:ListMultipartUploadParts"], OUTPUT_OBJECTS, "OutputBuckets/*")
+            .only_if("HasOutputBuckets")
+            .why("Copies of results. A long file is stored in parts, of which those are listed that are there.");
 
     /// Reads and writes results, and what lies beside them.
     pub const RESULTS: Self = Self::of("Results", &["s3:GetObject", "s3:PutObject"], &[BUCKET]).parts(&["/results/*"]);

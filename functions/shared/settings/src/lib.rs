@@ -25,9 +25,9 @@
 //! Its [declaration] names the groups that it reads, from which `infra/template` writes its environment, and its
 //! `start.rs` reads each of them once.
 
+mod buckets;
 pub mod declaration;
 mod files;
-mod inputs;
 mod job_types;
 mod jobs;
 mod live;
@@ -45,15 +45,15 @@ use rowmill_core::wiring::Missing;
 
 use crate::declaration::Group;
 use crate::time_bounds::TooShort;
+pub use buckets::{AllowedBuckets, OtherBuckets};
 pub use files::{FileLimits, Links};
-pub use inputs::Inputs;
 pub use job_types::JobTypeSettings;
 pub use jobs::{Deadlines, JobRetention, RETRY_AFTER_MAX, Recovery, StopGrace};
 pub use live::ConnectionLimits;
 pub use owner_priorities::OwnerPrioritySettings;
 pub use quotas::RouteLimitSettings;
 pub use resources::*;
-pub use targets::{FetchSettings, InputSettings, JobTargets};
+pub use targets::{BucketSettings, FetchSettings, JobTargets};
 pub use times::{CompleteTime, ProcessTime, SplitTime, TimeLimits, VISIBILITY_TIMEOUTS, check_times};
 pub use value::Value;
 

@@ -19,12 +19,16 @@ crate::settings! {
 }
 
 crate::settings! {
-    /// The buckets of others that jobs may read.
+    /// The buckets of others that jobs may read or have results stored in.
     #[derive(Clone, PartialEq, Eq, Debug)]
-    pub struct InputSettings {
-        /// Their ARNs, with commas between them.
-        pub buckets: String = String::new(), "InputBuckets";
+    pub struct BucketSettings {
+        /// The ARNs of those that are read, with commas between them.
+        pub inputs: String = String::new(), "InputBuckets";
         /// What the keys that a caller may read begin with. `{owner}` stands for the caller.
-        pub prefix: String = String::new(), "InputPrefix";
+        pub input_prefix: String = String::new(), "InputPrefix";
+        /// The ARNs of those that are written, with commas between them.
+        pub outputs: String = String::new(), "OutputBuckets";
+        /// What the keys that a caller may have written begin with. `{owner}` stands for the caller.
+        pub output_prefix: String = String::new(), "OutputPrefix";
     }
 }

@@ -10,7 +10,7 @@ use std::{fs, io};
 use rowmill_api::estimate::EstimateView;
 use rowmill_api::request::{CreateJobRequest, DedupeBy, FILES_MAX, JobSource, ObjectSource};
 use rowmill_core::model::ids::{FileGuid, JobGuid};
-use rowmill_core::model::results::ResultKind;
+use rowmill_core::model::results::{ResultKind, ResultsTo};
 use serde_json::{Map, Value};
 
 use super::connection::Connection;
@@ -74,6 +74,9 @@ pub struct RunArgs {
     /// Replace existing files in that folder
     #[arg(long, requires = "results")]
     pub force: bool,
+    /// Copy the results into a bucket that the stack may write to, when the job has ended
+    #[arg(long, value_name = "s3://BUCKET/PREFIX", value_parser = results_to)]
+    pub results_to: Option<ResultsTo>,
     #[command(flatten)]
     pub lifecycle: LifecycleArgs,
     /// Print what the job would cost and take, and create none
@@ -175,6 +178,13 @@ fn objects_of(argument: &Path) -> Result<Option<ObjectSource>, CommandError> {
     Ok(Some(ObjectSource { bucket: bucket.to_owned(), prefix: prefix.to_owned(), suffix }))
 }
 
+/// The place that this argument names.
+fn results_to(argument: &str) -> Result<ResultsTo, &'static str> {
+    let place = argument.strip_prefix("s3://").ok_or("a place in a bucket begins with s3://")?;
+    let (bucket, prefix) = place.split_once('/').unwrap_or((place, ""));
+    Ok(ResultsTo { bucket: bucket.to_owned(), prefix: prefix.to_owned() })
+}
+
 /// The files that these arguments name: a pattern names those that match, in the order of their names.
 fn named_by(arguments: &[PathBuf]) -> Result<Vec<PathBuf>, CommandError> {
     let mut files = Vec::new();
@@ -255,6 +265,7 @@ async fn run(
         tolerance: args.tolerance.to_tolerance(),
         max_concurrency: args.lifecycle.workers.max_concurrency,
         priority: args.lifecycle.workers.priority,
+        results_to: args.results_to.clone(),
         metadata: source.metadata(),
         ..CreateJobRequest::default()
     };

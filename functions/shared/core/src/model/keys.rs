@@ -6,8 +6,7 @@
 //! | `inbox/{jobType}/…` | a dropped file, and its sidecar `….job.json` | anyone who may write there |
 //! | `inbox-problems/{jobType}/….json` | why a dropped file did not become a job | `receive-file` |
 //! | `s3://{bucket}/{key}` | an input file that lies in another bucket | others |
-//! | `results/{job}/items.jsonl` | the items of a job without a file, as JSON lines | `create-job` |
-//! | `results/{job}/inputs/{run}.jsonl` | the list of the files of a job over many | `create-job`, `start-job` |
+//! | `results/{job}/inputs/{run}.jsonl` | the items of a job without a file, as JSON lines; the list of the files of a job over many | `create-job`, `start-job` |
 //! | `results/{job}/layouts/{layout}.json` | a head that files of such a job have | `split-job` |
 //! | `results/{job}/products/{row}/{run}/{name}` | a product of an item, under the token of its lease | a worker, with a presigned request of `work-task` |
 //! | `results/{job}/{attempt}/chunks/{tally}.json` | chunk index of a tally whose chunks are ranges of the upload | `split-job` |
@@ -18,6 +17,9 @@
 //! | `results/{job}/{attempt}/run-outputs/{tally}/{index}/{run}.jsonl` | run output: failed items and outputs of a chunk | `process-items`, `dead-letter` |
 //! | `results/{job}/{attempt}/composition/{run}.json`, `.tail` | a composition that is handed over | `complete-job` |
 //! | `results/{job}/{attempt}/files/{run}/{name}` | a file of the results | `complete-job` |
+//! | `results/{job}/{attempt}/copy/progress` | how far the copy of the results is | `complete-job` |
+//! | `results/{job}/{attempt}/copy/stored`, `failed` | that it is whole; why it is given up | `complete-job`, `dead-letter` |
+//! | `s3://{bucket}/{prefix}{jobType}-{job}/{attempt}/{name}` | the copy of a result in another bucket | `complete-job` |
 //!
 //! `{tally}` has eight digits and `{index}` two, so keys sort like rows. `{run}` separates the objects of a run that
 //! lost its write from the objects of the winner.
@@ -61,13 +63,8 @@ pub fn upload(file_guid: FileGuid) -> String {
     format!("uploads/{file_guid}")
 }
 
-/// The items that came with the request of a job. Each try to create a job has its own name, and so has its object.
-pub fn items(job: JobGuid) -> String {
-    format!("results/{job}/items.jsonl")
-}
-
-/// The list of a job's files. Each try to create it has its own name.
-pub fn file_list(job: JobGuid, by: RunId) -> String {
+/// The items of a job without a file, or the list of a job's files. Each try to create it has its own name.
+pub fn input(job: JobGuid, by: RunId) -> String {
     format!("results/{job}/inputs/{by}.jsonl")
 }
 
@@ -117,6 +114,11 @@ pub fn run_output(job: JobGuid, chunk: ChunkAddress, run: RunId) -> String {
 pub fn composition(job: JobGuid, attempt: u32, name: RunId) -> (String, String) {
     let key = |ending| format!("results/{job}/{attempt}/composition/{name}.{ending}");
     (key("json"), key("tail"))
+}
+
+/// An object that says how far the copy of an attempt's results is: `progress`, `stored` or `failed`.
+pub fn results_copy(job: JobGuid, attempt: u32, says: &str) -> String {
+    format!("results/{job}/{attempt}/copy/{says}")
 }
 
 /// A file of the results, as a run of the completion stored it.

@@ -68,6 +68,36 @@ impl ResultKind {
     }
 }
 
+/// Where the results of a job are copied to.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ResultsTo {
+    /// A bucket of others that the stack may write to.
+    pub bucket: String,
+    /// What the keys begin with. Behind it stand the type and the name of the job, its attempt, and the name of the file.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub prefix: String,
+}
+
+impl ResultsTo {
+    /// What the keys of the copies of this attempt begin with. A late copy of an earlier attempt replaces nothing.
+    pub fn place(&self, job_type: &str, job: JobGuid, attempt: u32) -> String {
+        keys::in_bucket(&self.bucket, &format!("{}{job_type}-{job}/{attempt}/", self.prefix))
+    }
+}
+
+words! {
+    /// How far the copy of the results is.
+    CopyState {
+        /// It is not whole yet.
+        Pending = "pending",
+        /// Each file is stored, the manifest as the last one.
+        Stored = "stored",
+        /// It was given up.
+        Failed = "failed",
+    }
+}
+
 /// The content of `manifest.json`.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -87,6 +117,9 @@ pub struct Manifest {
     /// Number of failed items of other causes.
     #[serde(default)]
     pub other_causes: u64,
+    /// What the keys of the copies of these files begin with, if they are copied: `s3://{bucket}/…/`.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub copied_to: Option<String>,
 }
 
 /// A file in the manifest.

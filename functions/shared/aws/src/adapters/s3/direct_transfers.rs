@@ -86,10 +86,11 @@ impl DirectTransfers for S3Objects {
         file_name: &str,
         expires_in: Duration,
     ) -> Result<PresignedRequest, PortError> {
+        let (bucket, key) = self.place(key);
         let request = self
             .client
             .get_object()
-            .bucket(&self.bucket)
+            .bucket(bucket)
             .key(key)
             .response_content_type(content_type)
             .response_content_disposition(attachment(file_name))

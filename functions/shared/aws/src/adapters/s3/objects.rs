@@ -11,7 +11,7 @@ use bytes::{Bytes, BytesMut};
 use rowmill_core::model::keys;
 use rowmill_core::ports::{ListedObject, ObjectHead, ObjectLists, ObjectPage, Objects, PortError, PortResult};
 
-use super::errors::{is_beyond_the_end, port_error};
+use super::errors::{error_at, is_beyond_the_end, port_error};
 
 /// Maximum number of reads of an incomplete body. The SDK retries requests, but not after it has received the headers.
 const BODY_READS: usize = 3;
@@ -28,7 +28,7 @@ impl S3Objects {
     }
 
     /// The bucket and the key of an object.
-    fn place<'a>(&'a self, key: &'a str) -> (&'a str, &'a str) {
+    pub(super) fn place<'a>(&'a self, key: &'a str) -> (&'a str, &'a str) {
         keys::of_other_bucket(key).unwrap_or((&self.bucket, key))
     }
 
@@ -40,13 +40,13 @@ impl S3Objects {
         etag: Option<&str>,
         range: Option<String>,
     ) -> Result<Bytes, PortError> {
-        let (bucket, key) = self.place(key);
-        let request = self.client.get_object().bucket(bucket).key(key);
+        let (bucket, name) = self.place(key);
+        let request = self.client.get_object().bucket(bucket).key(name);
         let request = request.set_if_match(etag.map(str::to_owned)).set_range(range);
         for read in 1.. {
             let output = match request.clone().send().await {
                 Err(error) if is_beyond_the_end(&error) => return Ok(Bytes::new()),
-                output => output.map_err(|error| port_error(doing, error))?,
+                output => output.map_err(|error| error_at(key, doing, error))?,
             };
             let length = output.content_length().and_then(|length| usize::try_from(length).ok()).unwrap_or_default();
             match collect(output.body, length).await {
@@ -77,9 +77,9 @@ pub fn checksum(sha256: [u8; 32]) -> String {
 impl Objects for S3Objects {
     async fn head(&self, key: &str) -> Result<ObjectHead, PortError> {
         const DOING: &str = "looking at an object";
-        let (bucket, key) = self.place(key);
-        let output = self.client.head_object().bucket(bucket).key(key).send().await;
-        let output = output.map_err(|error| port_error(DOING, error))?;
+        let (bucket, name) = self.place(key);
+        let output = self.client.head_object().bucket(bucket).key(name).send().await;
+        let output = output.map_err(|error| error_at(key, DOING, error))?;
         let size = output.content_length().and_then(|size| u64::try_from(size).ok());
         let size = size.ok_or_else(|| PortError::invalid(DOING, "the answer has no length"))?;
         let etag = output.e_tag.ok_or_else(|| PortError::invalid(DOING, "the answer has no entity tag"))?;
@@ -92,9 +92,9 @@ impl Objects for S3Objects {
         const DOING: &str = "reading a range of an object";
         if range.is_empty() {
             // HTTP cannot request an empty range, but the entity tag must be checked all the same.
-            let (bucket, key) = self.place(key);
-            let request = self.client.head_object().bucket(bucket).key(key).if_match(etag);
-            request.send().await.map_err(|error| port_error(DOING, error))?;
+            let (bucket, name) = self.place(key);
+            let request = self.client.head_object().bucket(bucket).key(name).if_match(etag);
+            request.send().await.map_err(|error| error_at(key, DOING, error))?;
             return Ok(Bytes::new());
         }
         let header = format!("bytes={}-{}", range.start, range.end - 1);
@@ -107,9 +107,10 @@ impl Objects for S3Objects {
 
     async fn put(&self, key: &str, content_type: &str, bytes: Bytes, sha256: Option<[u8; 32]>) -> PortResult<String> {
         const DOING: &str = "storing an object";
-        let request = self.client.put_object().bucket(&self.bucket).key(key).content_type(content_type);
+        let (bucket, name) = self.place(key);
+        let request = self.client.put_object().bucket(bucket).key(name).content_type(content_type);
         let request = request.set_checksum_sha256(sha256.map(checksum)).body(ByteStream::from(bytes));
-        let output = request.send().await.map_err(|error| port_error(DOING, error))?;
+        let output = request.send().await.map_err(|error| error_at(key, DOING, error))?;
         output.e_tag.ok_or_else(|| PortError::invalid(DOING, "the answer has no entity tag"))
     }
 }
