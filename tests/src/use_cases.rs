@@ -27,7 +27,7 @@ use rowmill_core::progress::waits::Waker;
 use rowmill_core::sending::priority_router::PriorityRouter;
 use rowmill_core::wiring::{ChunkQueues, Missing, Port, Ports};
 use rowmill_settings::{
-    CompleteTime, InputSettings, Inputs, JobRetention, Links, Recovery, SplitTime, StopGrace, TimeLimits,
+    BucketSettings, CompleteTime, JobRetention, Links, OtherBuckets, Recovery, SplitTime, StopGrace, TimeLimits,
 };
 use split_job::split::{SplitLimits, Splitter};
 use start_job::starter::Starter;
@@ -125,6 +125,9 @@ pub struct UseCases {
 /// The bucket of others that jobs may read.
 pub const INPUT_BUCKET: &str = "data";
 
+/// A bucket of others in which results may be stored.
+pub const OUTPUT_BUCKET: &str = "reports";
+
 /// The queues of chunks of a test that has one items queue for all priorities.
 pub fn without_priorities(
     limits: &JobTypeLimits,
@@ -148,13 +151,17 @@ impl UseCases {
 
     pub fn creator(&self) -> Creator {
         let priorities = OwnerPriorities::default();
-        let inputs = InputSettings { buckets: format!("arn:aws:s3:::{INPUT_BUCKET}"), ..InputSettings::default() };
+        let buckets = BucketSettings {
+            inputs: format!("arn:aws:s3:::{INPUT_BUCKET}"),
+            outputs: format!("arn:aws:s3:::{OUTPUT_BUCKET}"),
+            ..BucketSettings::default()
+        };
         built(Creator::new(
             &self.ports,
             self.job_types.clone(),
             self.limits.create,
             priorities,
-            Inputs::of(inputs, "own"),
+            OtherBuckets::of(buckets, "own"),
         ))
     }
 
@@ -193,8 +200,8 @@ impl UseCases {
 
     /// A new process of `process-items`, which has prepared no job yet.
     pub fn processor(&self) -> ChunkProcessor {
-        let Limits { run, breaker, .. } = self.limits;
-        built(ChunkProcessor::new(&self.ports, self.job_types.clone(), run, breaker))
+        let Limits { run, breaker, links, .. } = self.limits;
+        built(ChunkProcessor::new(&self.ports, self.job_types.clone(), run, breaker, links))
     }
 
     pub fn task_work(&self) -> TaskWork {

@@ -455,6 +455,7 @@ pub fn objects() -> Value {
         left_out,
         causes: Vec::new(),
         other_causes: 0,
+        copied_to: Some("s3://b/p/import-j/1/".into()),
     };
     let (column, raw, raw_base64) = (Some("a".into()), Some("x;y".into()), Some("/w==".into()));
     let (code, message) = ("ragged_row".into(), "why".into());

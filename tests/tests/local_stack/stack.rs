@@ -8,7 +8,7 @@ use acceptance::local_stack::{LocalStack, options};
 
 use crate::fetches::{FILES, Files};
 use crate::service::{SERVICE, Service};
-use crate::{lanes, many_files, targets};
+use crate::{inputs, lanes, many_files, targets};
 
 static STACK: OnceLock<LocalStack> = OnceLock::new();
 static RUNTIME: OnceLock<tokio::runtime::Runtime> = OnceLock::new();
@@ -46,6 +46,8 @@ async fn up() -> LocalStack {
         ("FetchHosts", &fetch_hosts),
         ("InputBuckets", &format!("arn:aws:s3:::{}", many_files::BUCKET)),
         ("InputPrefix", "{owner}/"),
+        ("OutputBuckets", &format!("arn:aws:s3:::{}", inputs::REPORTS)),
+        ("OutputPrefix", "{owner}/"),
         ("LanesMaximumConcurrency", "4"),
     ];
     let stack = LocalStack::up(&options(PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("stack"), &parameters)).await;

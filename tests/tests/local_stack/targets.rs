@@ -34,6 +34,7 @@ pub fn config() -> Value {
         "fragile": {"invoke": arn("fragile"), "batchItems": 20, "timeoutSeconds": 4},
         services::STARTS: {"invoke": arn(services::STARTS), "async": true, "batchItems": 20, "outputs": true},
         "report": {"invoke": arn("report"), "input": "none", "outputs": true},
+        "merge": {"invoke": arn("merge"), "input": "files", "outputs": true},
         "notify": webhook("/well", 100),
         "standard": slow("/standard"),
         "hanging": webhook("/hang", 100),
@@ -57,7 +58,7 @@ pub fn config() -> Value {
 
 /// The functions' ARNs, as the template wants them.
 pub fn arns() -> String {
-    ["measure", "fragile", "report", services::STARTS].map(arn).join(",")
+    ["measure", "fragile", "report", "merge", services::STARTS].map(arn).join(",")
 }
 
 fn arn(function: &str) -> String {

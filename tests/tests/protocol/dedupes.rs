@@ -64,6 +64,24 @@ async fn a_request_finds_the_job_that_is_active_or_completed() {
 }
 
 #[tokio::test]
+async fn a_request_over_many_files_finds_the_job_over_the_same_bytes_in_the_same_order() {
+    let world = World::new(chunks_of(1));
+    let (one, again, other) =
+        (world.store_csv(FILE).await, world.store_csv(FILE).await, world.store_csv(format!("{FILE}3,3\n")).await);
+    let over = |files: &[FileGuid]| -> CreateJobRequest {
+        let request = json!({ "jobType": "validate", "source": { "files": files }, "dedupe": "file" });
+        serde_json::from_value(request).unwrap()
+    };
+    let job = new(&world, &over(&[one, other])).await;
+    is_found(&world, &over(&[again, other]), job).await;
+    world.run().await;
+    is_found(&world, &over(&[one, other]), job).await;
+    for files in [&[other, one][..], &[one], &[one, again, other]] {
+        assert_ne!(new(&world, &over(files)).await, job);
+    }
+}
+
+#[tokio::test]
 async fn a_request_for_something_else_creates_a_job() {
     let world = World::new(chunks_of(1));
     let file = world.store_csv(FILE).await;

@@ -5,6 +5,7 @@ use acceptance::use_cases::Limits;
 use acceptance::world::World;
 use create_job::create::CreateJobError;
 use rowmill_api::estimate::EstimateView;
+use rowmill_core::model::ids::FileGuid;
 use rowmill_core::model::records::dataset_of;
 use rowmill_core::ports::{JobFilter, Jobs as _, RecordStore as _};
 use serde_json::{Value, json};
@@ -151,4 +152,34 @@ async fn a_job_over_a_dataset_that_does_not_exist_is_refused() {
     refused(world.creator.create(&World::owner(), &body, None).await.unwrap_err());
     world.records.open(&dataset_of(&World::owner(), "customers"), 1).await.unwrap();
     world.creator.create(&World::owner(), &body, None).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn many_files_are_judged_by_some_of_them() {
+    let world = World::new(Limits::default());
+    let over = async |files: Vec<FileGuid>| {
+        try_estimate(&world, json!({ "jobType": "validate", "source": { "files": files } })).await.unwrap()
+    };
+    let few = over(vec![
+        world.store_csv(rows(700)).await,
+        world.store("application/x-ndjson", "{}\n{}\n").await,
+        world.store("application/gzip", files::gzip(rows(10).as_bytes())).await,
+        // It is one item, which fails.
+        world.store("application/gzip", &b"\x1f\x8b"[..]).await,
+    ]);
+    let few = few.await;
+    assert_eq!((few.items, few.items_final, few.chunks), (Some(713), true, Some(4)));
+
+    let mut many = Vec::new();
+    for number in 0..100 {
+        many.push(world.store_csv(rows(50 + number % 10)).await);
+    }
+    let many = over(many).await;
+    let items = many.items.expect("known");
+    assert!(items.abs_diff(5450) < 545 && !many.items_final, "{items}");
+    assert_eq!(many.chunks, Some(100), "a chunk never crosses files");
+    let workbook = world.store("application/octet-stream", files::data("unicode.xlsx")).await;
+    let source = json!({ "files": [workbook] });
+    let request = json!({ "jobType": "validate", "source": source, "params": { "sheet": "characters" } });
+    assert_eq!(try_estimate(&world, request).await.unwrap().items, None, "a sheet does not tell how long it is");
 }

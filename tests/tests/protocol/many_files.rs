@@ -359,8 +359,8 @@ async fn requests_for_many_files_that_cannot_be_are_refused() {
     assert!(said.starts_with("`params.unreadableFiles` must be `fail` or `stop`"), "{said}");
     let said = refused(json!({ "items": [{}], "params": { "unreadableFiles": "stop" } })).await;
     assert!(said.starts_with("`params.unreadableFiles` is not a param"), "{said}");
-    let said = refused(json!({ "source": { "files": [one, other] }, "dedupe": "file" })).await;
-    assert!(said.starts_with("`dedupe` finds jobs by their file"), "{said}");
+    let said = refused(json!({ "source": { "s3": { "bucket": INPUT_BUCKET } }, "dedupe": "file" })).await;
+    assert!(said.starts_with("`dedupe` finds jobs by their files"), "{said}");
 }
 
 #[tokio::test]

@@ -290,3 +290,17 @@ async fn a_bomb_is_read_no_further_than_its_first_rows() {
     let view = preview_of("application/gzip", gzip(&bomb), json!({ "format": "csv" })).await;
     assert_eq!((view.rows.len(), view.complete), (1, false));
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn of_an_archive_the_first_file_is_shown() {
+    let archive = files::zip(&[("folder/b.json", b"[{\"a\": 1}, {\"a\": 2}]".to_vec()), ("a.csv", b"x\n1\n".to_vec())]);
+    let view = preview_of("application/zip", archive, json!({})).await;
+    assert_eq!((view.member.as_deref(), view.format.as_str()), (Some("folder/b.json"), "json"));
+    assert_eq!((columns(&view), view.rows.len(), view.complete), (vec![("a", "integer")], 2, true));
+    assert_eq!(preview_of("text/csv", "a\n1\n", json!({})).await.member, None);
+
+    let world = World::new(Limits::default());
+    let packed = world.store("application/zip", files::zip(&[("a.csv.gz", gzip(b"a\n1\n"))])).await;
+    let error = try_preview(&world, packed, json!({})).await.unwrap_err().to_string();
+    assert!(error.contains("packed"), "{error}");
+}

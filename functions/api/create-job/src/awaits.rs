@@ -6,11 +6,13 @@ use rowmill_core::model::ids::Owner;
 use rowmill_core::model::job::{Awaits, Job, Stop, StopCode};
 use rowmill_core::model::spec::{AwaitedFile, Source, Spec};
 use rowmill_core::model::warnings::Warning;
+use rowmill_core::ports::processor::InputKind;
 use rowmill_core::ports::{PortError, found};
 
 use crate::create::{Creator, Specified};
 use crate::error::CreateJobError;
 use crate::request::{CreateJobRequest, InvalidField};
+use crate::source::ListText;
 use crate::{input_manifest, inputs, source};
 
 /// Result of a look at what a job waits for.
@@ -120,29 +122,37 @@ impl Creator {
             source,
             params,
             max_concurrency: spec.max_concurrency,
+            results_to: spec.results_to,
             ..CreateJobRequest::default()
         };
         let job_type = &**self.job_type(&request)?;
-        let detected = match request.source.as_ref().and_then(|source| source.s3.as_ref()) {
-            Some(objects) => source::many(inputs::list(&*self.lists, objects).await?),
-            None => {
-                let detector = self.detector(self.clock.now());
-                let detected = detector.file(&job.owner, &request).await?;
-                match detected.source {
-                    Source::Awaited(AwaitedFile::Archive(file_guid)) => {
-                        source::many(detector.members(&job.owner, file_guid).await?)
-                    }
-                    Source::Awaited(AwaitedFile::Manifest(file_guid)) => {
-                        source::many(input_manifest::list(&detector, &job.owner, file_guid, self.limits.chunks).await?)
-                    }
-                    _ => detected,
-                }
+        let (detector, owner) = (self.detector(self.clock.now()), &job.owner);
+        let takes_files = job_type.input() == InputKind::Files;
+        let detected = match takes_files {
+            true => detector.unread(owner, &request).await?,
+            false => detector.file(owner, &request).await?,
+        };
+        let list = match &detected.source {
+            Source::Awaited(AwaitedFile::Archive(file_guid)) => Some(detector.members(owner, *file_guid).await?),
+            Source::Awaited(AwaitedFile::Manifest(file_guid)) => {
+                let list = ListText::of(job_type.input());
+                Some(input_manifest::list(&detector, owner, *file_guid, self.limits.chunks, list).await?)
             }
+            Source::Awaited(AwaitedFile::Objects { bucket, prefix, suffix }) => {
+                let list = ListText::of(job_type.input());
+                Some(inputs::list(&*self.lists, (bucket, prefix, suffix), list).await?)
+            }
+            _ => None,
+        };
+        let detected = match list {
+            Some(list) if takes_files => source::listing(list),
+            Some(list) => source::many(list),
+            None => detected,
         };
         let specified =
             self.specified_over(detected, &job.owner, &request, job_type, job.job_guid, spec.created_at).await?;
-        let Specified { mut spec, first, warnings } = specified;
-        self.store_text(&mut spec, first).await?;
+        let Specified { mut spec, texts, warnings } = specified;
+        self.store_texts(&mut spec, texts).await?;
         Ok((self.jobs.put_found(&spec).await?, warnings))
     }
 }

@@ -30,13 +30,13 @@ use rowmill_core::ports::{
 };
 use rowmill_core::text::{Head, SCANNER_VERSION};
 use rowmill_formats::FirstText;
-use rowmill_settings::Inputs;
+use rowmill_settings::OtherBuckets;
 
 pub use crate::error::CreateJobError;
 pub use crate::limits::CreateLimits;
 use crate::params::check_params;
-use crate::request::{CreateJobRequest, check, check_dedupe, check_idempotency_key, fingerprint};
-use crate::source::{self, DetectedSource, SourceDetector};
+use crate::request::{CreateJobRequest, InvalidField, check, check_dedupe, check_idempotency_key, fingerprint};
+use crate::source::{self, DetectedSource, ListText, SourceDetector};
 use crate::{chunk_size, dedupe, items, tallies_ahead};
 
 /// The use case and the ports it works through.
@@ -58,8 +58,8 @@ pub struct Creator {
     pub limits: CreateLimits,
     pub type_limits: Arc<JobTypeLimits>,
     pub owner_priorities: OwnerPriorities,
-    /// The buckets of others that jobs may read, and their lists.
-    pub inputs: Inputs,
+    /// The buckets of others that jobs may use, and the lists of their objects.
+    pub buckets: OtherBuckets,
     pub lists: Arc<dyn ObjectLists>,
 }
 
@@ -80,11 +80,11 @@ impl Accepted {
 /// Maximum number of tries to create a job with a dedupe key.
 const DEDUPE_TRIES: usize = 3;
 
+/// The longest `resultsTo.prefix`, in bytes. A key takes 1,024, and a name of a result 255.
+const RESULTS_PREFIX_MAX_BYTES: usize = 512;
+
 /// The media type of items that came with a request.
 const JSON_LINES: &str = "application/x-ndjson";
-
-/// The text of a job without any input: one empty object.
-const ONE_ITEM: &[u8] = b"{}\n";
 
 enum Prepared {
     /// It needs a new job.
@@ -96,10 +96,17 @@ enum Prepared {
 /// The request, checked: what its job will be.
 pub(crate) struct Specified {
     pub spec: Spec,
-    /// The text that the head of its input was read from.
-    pub first: FirstText,
+    pub texts: Texts,
     /// Warnings for the owner, apart from those about the names of the columns.
     pub warnings: Vec<Warning>,
+}
+
+/// Texts of a job that may have to be stored.
+pub(crate) struct Texts {
+    /// The text that the head of its input was read from.
+    pub first: FirstText,
+    /// The list of the files that its one item lists.
+    pub inputs: Option<Bytes>,
 }
 
 /// Result of a look-up by dedupe key.
@@ -218,11 +225,12 @@ impl Creator {
         if request.dedupe.is_none() {
             self.refuse_if_full(owner, request).await?;
         }
+        self.check_results_to(owner, request)?;
         let now = self.clock.now();
-        let Specified { mut spec, first, warnings: found } =
+        let Specified { mut spec, texts, warnings: found } =
             self.specified(owner, request, &**job_type, self.entropy.job_guid(now), now).await?;
         let awaits = self.awaits(owner, request, &spec.source, now).await?;
-        let dedupe = match request.dedupe.and_then(|DedupeBy::File| dedupe::key(&spec, request)) {
+        let dedupe = match request.dedupe.and_then(|DedupeBy::File| dedupe::key(&spec, &texts.first.bytes, request)) {
             None => None,
             Some(key) => match self.deduped(owner, key, now).await? {
                 Deduped::Same(job) => return Ok(Prepared::Same(job)),
@@ -232,7 +240,7 @@ impl Creator {
                 }
             },
         };
-        self.store_text(&mut spec, first).await?;
+        self.store_texts(&mut spec, texts).await?;
         let idempotency = idempotency.map(|asked| self.remembered_as(asked, now));
         let mut job = self.job_row(&spec, request, priority).awaiting(awaits);
         warnings::add(&mut job.warnings, found);
@@ -240,16 +248,20 @@ impl Creator {
         Ok(Prepared::New(Box::new(NewJob { job, spec, ceilings, idempotency, dedupe })))
     }
 
-    /// Stores the items of a request, or the list of a job's files.
-    pub(crate) async fn store_text(&self, spec: &mut Spec, text: FirstText) -> Result<(), PortError> {
-        let (Source::File(file) | Source::Files(FileList { list: file, .. })) = &mut spec.source else { return Ok(()) };
-        if !file.etag.is_empty() {
-            return Ok(());
+    /// Stores the items of a request, and the list of a job's files.
+    pub(crate) async fn store_texts(&self, spec: &mut Spec, texts: Texts) -> Result<(), PortError> {
+        let source = match &mut spec.source {
+            Source::File(file) | Source::Files(FileList { list: file, .. }) => Some(file),
+            Source::Packed { .. } | Source::Dataset { .. } | Source::Awaited(_) => None,
+        };
+        let source = source.filter(|file| file.key.is_empty()).map(|file| (file, texts.first.bytes));
+        let inputs = spec.inputs.as_mut().zip(texts.inputs).map(|(files, text)| (&mut files.list, text));
+        for (file, text) in source.into_iter().chain(inputs) {
+            // Of two runs that store the same text, each reads its own: encrypted, it may have another entity tag.
+            let key = keys::input(spec.job_guid, self.entropy.run_id());
+            file.etag = self.objects.put(&key, JSON_LINES, text, None).await?;
+            file.key = key;
         }
-        if file.key.is_empty() {
-            file.key = keys::file_list(spec.job_guid, self.entropy.run_id());
-        }
-        file.etag = self.objects.put(&file.key, JSON_LINES, text.bytes, None).await?;
         Ok(())
     }
 
@@ -263,21 +275,16 @@ impl Creator {
         now: Timestamp,
     ) -> Result<Specified, CreateJobError> {
         let detected = match (job_type.input(), &request.items) {
-            (InputKind::File, None) => match self.detector(now).file(owner, request).await {
-                Err(CreateJobError::UploadFetching(file_guid)) if request.source.is_none() => {
-                    source::awaited(request, AwaitedFile::Upload(file_guid))?
-                }
-                Err(CreateJobError::JobActive(job)) => match source::input_of(request)? {
-                    Some(JobInput::Result { kind, .. }) => source::awaited(request, AwaitedFile::Result { job, kind })?,
-                    _ => return Err(CreateJobError::JobActive(job)),
-                },
-                detected => detected?,
-            },
-            (InputKind::File, Some(items)) => source::text(keys::items(job_guid), items::text_of(request, items)?),
+            (InputKind::File, None) => or_awaited(request, self.detector(now).file(owner, request).await)?,
+            (InputKind::File, Some(items)) => source::text(items::text_of(request, items)?),
+            (InputKind::Files, _) => {
+                source::refuse_items(request)?;
+                or_awaited(request, self.detector(now).unread(owner, request).await)?
+            }
             (InputKind::Dataset, _) => source::dataset(request)?,
             (InputKind::None, _) => {
                 source::refuse_input(request, "has no input")?;
-                source::text(keys::items(job_guid), Bytes::from_static(ONE_ITEM))
+                source::one_item()
             }
         };
         self.specified_over(detected, owner, request, job_type, job_guid, now).await
@@ -293,8 +300,10 @@ impl Creator {
         job_guid: JobGuid,
         now: Timestamp,
     ) -> Result<Specified, CreateJobError> {
-        let DetectedSource { source, head, warnings, first, .. } = detected;
+        let DetectedSource { source, inputs, head, warnings, first, .. } = detected;
         let mut spec = self.spec(job_guid, owner, request, source, head, now);
+        let (listed, inputs) = inputs.map(ListText::unstored).unzip();
+        spec.inputs = listed;
         let processor = job_type.prepare(&spec)?;
         // The job that it follows may make the dataset.
         if let (Source::Dataset { dataset }, None) = (&spec.source, request.after) {
@@ -308,7 +317,7 @@ impl Creator {
             have_outputs: spec.output.is_some(),
         };
         spec.limits = chunk_size::of_items(items, &self.limits, (&spec.source, &first));
-        Ok(Specified { spec, first, warnings })
+        Ok(Specified { spec, texts: Texts { first, inputs }, warnings })
     }
 
     /// The job that has this dedupe key, if it is of use, or else what takes its place.
@@ -364,6 +373,18 @@ impl Creator {
         Err(ParamsError::new("params.dataset", message).into())
     }
 
+    /// Checks that the results of this owner's job may be stored where the request wants them.
+    pub(crate) fn check_results_to(&self, owner: &Owner, request: &CreateJobRequest) -> Result<(), InvalidField> {
+        let Some(to) = &request.results_to else { return Ok(()) };
+        let refused = |field: &str, message: String| InvalidField::new(format!("resultsTo.{field}"), message);
+        self.buckets.outputs.check_bucket(&to.bucket).map_err(|why| refused("bucket", why.to_owned()))?;
+        if to.prefix.len() > RESULTS_PREFIX_MAX_BYTES {
+            let message = format!("has more than the maximum of {RESULTS_PREFIX_MAX_BYTES} bytes.");
+            return Err(refused("prefix", message));
+        }
+        self.buckets.outputs.check_key(owner, &to.prefix).map_err(|why| refused("prefix", why))
+    }
+
     fn ceilings(&self, request: &CreateJobRequest) -> Ceilings {
         self.limits.ceilings.of_type(self.type_limits.of(&request.job_type))
     }
@@ -394,12 +415,14 @@ impl Creator {
             job_type: request.job_type.clone(),
             created_at: now,
             source,
+            inputs: None,
             head,
             limits: self.limits.chunks,
             scanner_version: SCANNER_VERSION,
             params: request.params.clone(),
             max_concurrency: request.max_concurrency,
             output: None,
+            results_to: request.results_to.clone(),
             new_dataset_partitions: self.limits.new_dataset_partitions,
         }
     }
@@ -407,7 +430,7 @@ impl Creator {
     pub(crate) const fn detector(&self, now: Timestamp) -> SourceDetector<'_> {
         let (uploads, objects, outstanding, jobs) = (&self.uploads, &self.objects, &self.outstanding, &self.jobs);
         let header_max_bytes = self.limits.header_max_bytes;
-        SourceDetector { uploads, objects, outstanding, jobs, inputs: &self.inputs, now, header_max_bytes }
+        SourceDetector { uploads, objects, outstanding, jobs, inputs: &self.buckets.inputs, now, header_max_bytes }
     }
 
     fn job_row(&self, spec: &Spec, request: &CreateJobRequest, priority: Priority) -> Job {
@@ -426,5 +449,22 @@ impl Creator {
             wake_at: job.wake_at.map(|at| job.before_deadline(at, now)),
             ..job
         }
+    }
+}
+
+/// The source, or that of a job that waits: for an upload that is fetched, or for the result of a job that runs.
+fn or_awaited(
+    request: &CreateJobRequest,
+    detected: Result<DetectedSource, CreateJobError>,
+) -> Result<DetectedSource, CreateJobError> {
+    match detected {
+        Err(CreateJobError::UploadFetching(file_guid)) if request.source.is_none() => {
+            source::awaited(request, AwaitedFile::Upload(file_guid))
+        }
+        Err(CreateJobError::JobActive(job)) => match source::input_of(request)? {
+            Some(JobInput::Result { kind, .. }) => source::awaited(request, AwaitedFile::Result { job, kind }),
+            _ => Err(CreateJobError::JobActive(job)),
+        },
+        detected => detected,
     }
 }

@@ -2,7 +2,7 @@
 
 use rowmill_settings::declaration::{Function, Trigger, Use};
 use rowmill_settings::{
-    ADMISSION_TABLE, BUCKET, InputSettings, JOBS_HIGH_QUEUE, JOBS_QUEUE, JOBS_TABLE, JobTargets, JobTypeSettings,
+    ADMISSION_TABLE, BUCKET, BucketSettings, JOBS_HIGH_QUEUE, JOBS_QUEUE, JOBS_TABLE, JobTargets, JobTypeSettings,
     OwnerPrioritySettings, RECORDS_TABLE, SettingsGroup, UPLOADS_TABLE,
 };
 
@@ -17,7 +17,7 @@ pub static FUNCTION: Function = Function {
         OwnerPrioritySettings::GROUP,
         JobTypeSettings::GROUP,
         JobTargets::GROUP,
-        InputSettings::GROUP,
+        BucketSettings::GROUP,
     ],
     uses: &[
         Use::of("Jobs", &["dynamodb:GetItem", "dynamodb:PutItem", "dynamodb:Query"], &[JOBS_TABLE]),
@@ -33,7 +33,7 @@ pub static FUNCTION: Function = Function {
             .parts(&["/results/*"])
             .why("A result of a job as the input of a new one."),
         Use::of("Items", &["s3:PutObject"], &[BUCKET])
-            .parts(&["/results/*/items.jsonl", "/results/*/inputs/*"])
+            .parts(&["/results/*/inputs/*"])
             .why("The items of a job without a file, and the list of the files of a job over many."),
         Use::MISSING_OBJECTS,
         Use::send(&[JOBS_QUEUE, JOBS_HIGH_QUEUE]),

@@ -38,7 +38,7 @@ struct Entry {
     key: String,
 }
 
-/// The objects that this upload of the owner lists.
+/// Adds the objects that this upload of the owner lists to a list.
 ///
 /// # Errors
 /// The upload is no manifest, or lists what this caller may not read.
@@ -47,6 +47,7 @@ pub async fn list(
     owner: &Owner,
     file_guid: FileGuid,
     limits: ChunkLimits,
+    mut list: ListText,
 ) -> Result<ListText, CreateJobError> {
     let (upload, file) = detector.upload(owner, file_guid).await?;
     let named = (upload.content_type.as_str(), upload.file_name.as_deref());
@@ -76,7 +77,6 @@ pub async fn list(
     }
     let looks = stream::iter(entries.into_iter().map(|entry| look(detector.objects, entry)));
     let mut looks = looks.buffered(LOOKS);
-    let mut list = ListText::default();
     while let Some(file) = looks.try_next().await? {
         list.add(&file)?;
     }

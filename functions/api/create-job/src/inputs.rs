@@ -6,7 +6,7 @@ use rowmill_core::model::ids::Owner;
 use rowmill_core::model::keys;
 use rowmill_core::model::spec::{AwaitedFile, SourceFile};
 use rowmill_core::ports::{ListedObject, ObjectLists, PortError};
-use rowmill_settings::Inputs;
+use rowmill_settings::AllowedBuckets;
 
 use crate::error::CreateJobError;
 use crate::request::InvalidField;
@@ -22,7 +22,7 @@ const SUFFIX_MAX_BYTES: usize = 255;
 ///
 /// # Errors
 /// The stack, or this caller, may not read them.
-pub fn to_list(inputs: &Inputs, owner: &Owner, objects: &ObjectSource) -> Result<AwaitedFile, InvalidField> {
+pub fn to_list(inputs: &AllowedBuckets, owner: &Owner, objects: &ObjectSource) -> Result<AwaitedFile, InvalidField> {
     let ObjectSource { bucket, prefix, suffix } = objects;
     let refused = |field: &str, message: String| InvalidField::new(format!("source.s3.{field}"), message);
     inputs.check_bucket(bucket).map_err(|why| refused("bucket", why.to_owned()))?;
@@ -37,15 +37,17 @@ pub fn to_list(inputs: &Inputs, owner: &Owner, objects: &ObjectSource) -> Result
     Ok(AwaitedFile::Objects { bucket: bucket.clone(), prefix: prefix.clone(), suffix })
 }
 
-/// Lists these objects.
+/// Adds the objects of a bucket whose keys begin and end like this to a list.
 ///
 /// # Errors
 /// There are none of them, or too many; or the bucket cannot be read.
-pub async fn list(lists: &dyn ObjectLists, objects: &ObjectSource) -> Result<ListText, CreateJobError> {
-    let ObjectSource { bucket, prefix, suffix } = objects;
-    let suffix = suffix.as_deref().unwrap_or_default();
+pub async fn list(
+    lists: &dyn ObjectLists,
+    (bucket, prefix, suffix): (&str, &str, &str),
+    mut list: ListText,
+) -> Result<ListText, CreateJobError> {
     let refused = |field: &str, message: String| Err(InvalidField::new(format!("source.s3.{field}"), message).into());
-    let (mut list, mut seen, mut after) = (ListText::default(), 0, None);
+    let (mut seen, mut after) = (0, None);
     loop {
         let page = match lists.list(bucket, prefix, after.as_deref()).await {
             Err(PortError::NotFound) => return refused("bucket", format!("names no bucket: there is no `{bucket}`.")),

@@ -18,20 +18,16 @@ pub fn check_params(request: &CreateJobRequest, job_type: &dyn JobType) -> Resul
     if request.params.get(DRY_RUN).is_some_and(|dry_run| !dry_run.is_boolean()) {
         return Err(ParamsError::new(format!("params.{DRY_RUN}"), "must be true or false."));
     }
+    let reads_files = job_type.input() == InputKind::File && request.items.is_none();
     // An upload may be an archive of many files.
-    let may_be_many = job_type.input() == InputKind::File && request.items.is_none();
-    if may_be_many {
+    if reads_files {
         UnreadableFiles::of(&request.params)?;
     }
     if job_type.takes_any_params() {
         return Ok(());
     }
-    let of_input: &[&str] = match job_type.input() {
-        InputKind::File if request.items.is_none() => &FILE_PARAMS,
-        InputKind::File | InputKind::Dataset | InputKind::None => &[],
-    };
-    let of_many: &[&str] = if may_be_many { &[UNREADABLE_FILES] } else { &[] };
-    let known: Vec<&str> = job_type.params().iter().chain(of_input).chain(of_many).chain(&[DRY_RUN]).copied().collect();
+    let of_files = FILE_PARAMS.iter().chain(&[UNREADABLE_FILES]).filter(|_| reads_files);
+    let known: Vec<&str> = job_type.params().iter().chain(of_files).chain(&[DRY_RUN]).copied().collect();
     match request.params.keys().find(|name| !known.contains(&name.as_str())) {
         None => Ok(()),
         Some(name) => Err(unknown_param(name, &format!("of `{}`. Its params are", request.job_type), &known)),

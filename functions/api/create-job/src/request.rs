@@ -34,6 +34,7 @@ pub fn fingerprint(request: &CreateJobRequest) -> String {
         priority,
         deadline_seconds,
         start_within_seconds,
+        results_to,
         metadata,
     } = request;
     let mut fields = json!({
@@ -62,6 +63,9 @@ pub fn fingerprint(request: &CreateJobRequest) -> String {
     }
     if start_within_seconds.is_some() {
         fields["startWithinSeconds"] = json!(start_within_seconds);
+    }
+    if results_to.is_some() {
+        fields["resultsTo"] = json!(results_to);
     }
     digest(&fields)
 }
@@ -147,11 +151,12 @@ pub fn check(request: &CreateJobRequest, maximum_deadline_seconds: u64) -> Resul
     limits.map_err(|(field, message)| InvalidField::new(field, message))
 }
 
-/// Checks that the request names a file if it asks for the job that does the same.
+/// Checks that the request names files that are there, if it asks for the job that does the same.
 pub fn check_dedupe(request: &CreateJobRequest) -> Result<(), InvalidField> {
-    match (request.dedupe, request.file_guid) {
-        (Some(_), None) => {
-            let message = "finds jobs by their file: send a `fileGuid` with it, or leave it out.";
+    let has_files = request.file_guid.is_some() || request.source.as_ref().is_some_and(|source| source.files.is_some());
+    match request.dedupe {
+        Some(_) if !has_files => {
+            let message = "finds jobs by their files: send a `fileGuid` or `source.files` with it, or leave it out.";
             Err(InvalidField::new("dedupe", message))
         }
         _ => Ok(()),

@@ -6,19 +6,22 @@ use bytes::Bytes;
 use futures::future::try_join_all;
 use jiff::Timestamp;
 use rowmill_api::request::{JobInput, JobSource};
+use rowmill_core::items::file_links::linked_bytes;
 use rowmill_core::items::manifest::read_manifest;
+use rowmill_core::items::of_task::RECORDS_MAX_BYTES;
 use rowmill_core::model::files::{FileList, ListedFile};
 use rowmill_core::model::ids::{FileGuid, JobGuid, Owner};
 use rowmill_core::model::results::{ResultFile, ResultKind};
 use rowmill_core::model::spec::{AwaitedFile, Source, SourceFile};
 use rowmill_core::model::upload::{Upload, UploadState};
 use rowmill_core::model::warnings::Warning;
+use rowmill_core::ports::processor::InputKind;
 use rowmill_core::ports::{JobStore, Objects, OutstandingUploads, PortError, UploadStore, found};
 use rowmill_core::text::{Dialect, Format, Head, TextParams};
 use rowmill_formats::{
-    FirstText, FormatError, Limits, OpenError, Opened, checked_params, first_text, open, zip_members,
+    FirstText, FormatError, Limits, OpenError, Opened, checked_params, first_text, open, open_member, zip_members,
 };
-use rowmill_settings::Inputs;
+use rowmill_settings::AllowedBuckets;
 use serde_json::Value;
 
 use crate::awaits::refuse_bad_end;
@@ -31,6 +34,8 @@ const UPLOADS_READ: usize = 16;
 
 pub struct DetectedSource {
     pub source: Source,
+    /// The list of the files that its one item lists, if it does.
+    pub inputs: Option<ListText>,
     /// The format of its text.
     pub head: Head,
     /// Warnings for the owner about its first bytes, apart from those about the names of the columns.
@@ -49,7 +54,7 @@ pub struct SourceDetector<'a> {
     /// The jobs, whose results may be read.
     pub jobs: &'a Arc<dyn JobStore>,
     /// The buckets of others that it may read.
-    pub inputs: &'a Inputs,
+    pub inputs: &'a AllowedBuckets,
     /// The current time. Expired uploads count as unknown.
     pub now: Timestamp,
     /// Maximum number of bytes of an upload that are read.
@@ -57,38 +62,71 @@ pub struct SourceDetector<'a> {
 }
 
 impl SourceDetector<'_> {
-    /// The source of a job over an upload, the head of its text, and what its owner should know about its first bytes.
+    /// The source of a job over files, the head of its text, and what its owner should know about its first bytes.
     ///
     /// # Errors
-    /// The request names no upload of this owner, or the upload is incomplete or unreadable.
+    /// The request names no file of this owner, or one that is incomplete or unreadable.
     pub async fn file(&self, owner: &Owner, request: &CreateJobRequest) -> Result<DetectedSource, CreateJobError> {
         checked_params(&request.params)?;
+        match self.named(owner, request).await? {
+            Named::One { name, content_type, file } => {
+                let archive = file.file_guid.map(AwaitedFile::Archive);
+                let opened = self.open((&content_type, name.as_deref()), file, request).await;
+                match (opened, archive) {
+                    (Err(CreateJobError::Packing(FormatError::Zip)), Some(archive)) => Ok(to_list(archive)),
+                    (opened, _) => opened,
+                }
+            }
+            Named::Many(uploads) => {
+                let mut list = ListText::of(InputKind::File);
+                uploads.iter().try_for_each(|file| list.add(file))?;
+                Ok(many(list))
+            }
+            Named::ToList(files) => Ok(to_list(files)),
+        }
+    }
+
+    /// The source of a job whose one item lists files, which are not opened.
+    ///
+    /// # Errors
+    /// As of [`file`](Self::file); or there are too many of them.
+    pub async fn unread(&self, owner: &Owner, request: &CreateJobRequest) -> Result<DetectedSource, CreateJobError> {
+        match self.named(owner, request).await? {
+            Named::One { name, content_type, file } => {
+                let mut list = ListText::of(InputKind::Files);
+                list.add(&listed(name, content_type, file))?;
+                Ok(listing(list))
+            }
+            Named::Many(uploads) => {
+                let mut list = ListText::of(InputKind::Files);
+                uploads.iter().try_for_each(|file| list.add(file))?;
+                Ok(listing(list))
+            }
+            Named::ToList(files) => Ok(to_list(files)),
+        }
+    }
+
+    /// What a request names.
+    async fn named(&self, owner: &Owner, request: &CreateJobRequest) -> Result<Named, CreateJobError> {
         match input_of(request)? {
-            None => {}
+            None => {
+                let missing =
+                    "is missing. Upload a file and send its `fileGuid`, or send the rows themselves in `items`.";
+                let file_guid = request.file_guid.ok_or_else(|| InvalidField::new("fileGuid", missing))?;
+                let (upload, file) = self.upload(owner, file_guid).await?;
+                Ok(Named::One { name: upload.file_name, content_type: upload.content_type, file })
+            }
             Some(JobInput::Result { job, kind }) => {
                 let (found, file) = self.result(owner, job, kind).await?;
-                return self.open((&found.content_type, Some(&found.name)), file, request).await;
+                Ok(Named::One { name: Some(found.name), content_type: found.content_type, file })
             }
-            Some(JobInput::Files(files)) => return self.files(owner, files).await,
-            Some(JobInput::Objects(objects)) => {
-                return Ok(to_list(inputs::to_list(self.inputs, owner, objects)?));
-            }
+            Some(JobInput::Files(files)) => Ok(Named::Many(self.files(owner, files).await?)),
+            Some(JobInput::Objects(objects)) => Ok(Named::ToList(inputs::to_list(self.inputs, owner, objects)?)),
             Some(JobInput::Manifest(file_guid)) => {
-                if !self.inputs.are_any() {
-                    let message =
-                        "is not allowed: this stack reads no buckets of others, see its parameter `InputBuckets`.";
-                    return Err(InvalidField::new("source.manifest", message).into());
-                }
+                self.inputs.check_any().map_err(|why| InvalidField::new("source.manifest", why))?;
                 self.upload(owner, file_guid).await?;
-                return Ok(to_list(AwaitedFile::Manifest(file_guid)));
+                Ok(Named::ToList(AwaitedFile::Manifest(file_guid)))
             }
-        }
-        let missing = "is missing. Upload a file and send its `fileGuid`, or send the rows themselves in `items`.";
-        let file_guid = request.file_guid.ok_or_else(|| InvalidField::new("fileGuid", missing))?;
-        let (upload, file) = self.upload(owner, file_guid).await?;
-        match self.open((&upload.content_type, upload.file_name.as_deref()), file, request).await {
-            Err(CreateJobError::Packing(FormatError::Zip)) => Ok(to_list(AwaitedFile::Archive(file_guid))),
-            opened => opened,
         }
     }
 
@@ -96,7 +134,7 @@ impl SourceDetector<'_> {
     pub async fn members(&self, owner: &Owner, file_guid: FileGuid) -> Result<ListText, CreateJobError> {
         let (_, file) = self.upload(owner, file_guid).await?;
         let members = zip_members(Arc::clone(self.objects), &file, Limits::default()).await.map_err(OpenError::of)?;
-        let mut list = ListText::default();
+        let mut list = ListText::of(InputKind::File);
         for (name, member) in members {
             let part = SourceFile { size: member.bytes, ..file.clone() };
             list.add(&ListedFile { member: Some(member), ..ListedFile::of(name, part) })?;
@@ -104,18 +142,28 @@ impl SourceDetector<'_> {
         Ok(list)
     }
 
-    /// These uploads of the owner, as one source. Its list is not stored yet.
-    async fn files(&self, owner: &Owner, files: &[FileGuid]) -> Result<DetectedSource, CreateJobError> {
+    /// The first file in this upload of the owner, which is a zip archive, and its name.
+    pub async fn first_member(
+        &self,
+        owner: &Owner,
+        file_guid: FileGuid,
+        request: &CreateJobRequest,
+    ) -> Result<(String, DetectedSource), CreateJobError> {
+        let (_, file) = self.upload(owner, file_guid).await?;
+        let members = zip_members(Arc::clone(self.objects), &file, Limits::default()).await.map_err(OpenError::of)?;
+        let (name, member) = members.into_iter().next().ok_or(FormatError::Zip)?;
+        let opened = open_member(self.objects, &file, member, &name, &request.params).await?;
+        Ok((name, detected(file, opened)))
+    }
+
+    /// These uploads of the owner.
+    async fn files(&self, owner: &Owner, files: &[FileGuid]) -> Result<Vec<ListedFile>, CreateJobError> {
         let mut uploads = Vec::with_capacity(files.len());
         for some in files.chunks(UPLOADS_READ) {
             uploads.extend(try_join_all(some.iter().map(|file_guid| self.upload(owner, *file_guid))).await?);
         }
-        let mut list = ListText::default();
-        for (upload, file) in uploads {
-            let name = upload.file_name.unwrap_or_else(|| upload.file_guid.to_string());
-            list.add(&ListedFile { content_type: Some(upload.content_type), ..ListedFile::of(name, file) })?;
-        }
-        Ok(many(list))
+        let listed = |(upload, file): (Upload, SourceFile)| listed(upload.file_name, upload.content_type, file);
+        Ok(uploads.into_iter().map(listed).collect())
     }
 
     /// A file of the results of the owner's job, which has ended.
@@ -215,13 +263,35 @@ impl SourceDetector<'_> {
         request: &CreateJobRequest,
     ) -> Result<DetectedSource, CreateJobError> {
         let opened = open(self.objects, &file, named, &request.params, self.header_max_bytes).await?;
-        let Opened { packing, head, warnings, first, params } = opened;
-        let source = match packing {
-            None => Source::File(file),
-            Some(packing) => Source::Packed { file, packing },
-        };
-        Ok(DetectedSource { source, head, warnings, first, params })
+        Ok(detected(file, opened))
     }
+}
+
+/// The source of a job over this file, which is opened.
+fn detected(file: SourceFile, opened: Opened) -> DetectedSource {
+    let Opened { packing, head, warnings, first, params } = opened;
+    let source = match packing {
+        None => Source::File(file),
+        Some(packing) => Source::Packed { file, packing },
+    };
+    DetectedSource { source, inputs: None, head, warnings, first, params }
+}
+
+/// What a request names as input.
+enum Named {
+    /// An upload or a result.
+    One { name: Option<String>, content_type: String, file: SourceFile },
+    /// Uploads.
+    Many(Vec<ListedFile>),
+    /// Files that are to be listed.
+    ToList(AwaitedFile),
+}
+
+/// A file of the caller, as a line of a list. A file without a name is named by its guid.
+fn listed(name: Option<String>, content_type: String, file: SourceFile) -> ListedFile {
+    let guid = file.file_guid.map(|guid| guid.to_string());
+    let name = name.or(guid).unwrap_or_default();
+    ListedFile { content_type: Some(content_type), ..ListedFile::of(name, file) }
 }
 
 /// The source of a job over a file that is not uploaded yet: read like an empty file, which fits all that the params
@@ -234,7 +304,7 @@ pub fn file_to_come(request: &CreateJobRequest) -> Result<DetectedSource, Create
     let file = SourceFile { file_guid: None, key: String::new(), etag: String::new(), size: 0 };
     let head = Head::without_columns(Dialect { format: params.format.unwrap_or(Format::Csv), delimiter: b',' }, 0);
     let (source, first) = (Source::File(file), FirstText::default());
-    Ok(DetectedSource { source, head, warnings: Vec::new(), first, params })
+    Ok(DetectedSource { source, inputs: None, head, warnings: Vec::new(), first, params })
 }
 
 /// The source of a job that is created before its file is there, see [`file_to_come`].
@@ -252,26 +322,60 @@ pub fn dataset(request: &CreateJobRequest) -> Result<DetectedSource, InvalidFiel
     Ok(json_lines(Source::Dataset { dataset }, FirstText::default()))
 }
 
-/// The source of a job whose text comes with the request: JSON lines. It is stored under this key before the job is
-/// created, and has no entity tag before.
-pub fn text(key: String, text: Bytes) -> DetectedSource {
-    let file = SourceFile { file_guid: None, key, etag: String::new(), size: text.len() as u64 };
-    json_lines(Source::File(file), FirstText { bytes: text, whole: true })
+/// The source of a job whose text comes with the request: JSON lines. It is stored before the job is created, and has
+/// no key before.
+pub fn text(text: Bytes) -> DetectedSource {
+    json_lines(Source::File(to_store(&text)), FirstText { bytes: text, whole: true })
+}
+
+/// The text of a job with one item: an empty object.
+const ONE_ITEM: &[u8] = b"{}\n";
+
+/// The source of a job over nothing.
+pub fn one_item() -> DetectedSource {
+    text(Bytes::from_static(ONE_ITEM))
+}
+
+/// The source of a job whose one item lists these files. The list is not stored yet.
+pub fn listing(list: ListText) -> DetectedSource {
+    DetectedSource { inputs: Some(list), ..one_item() }
+}
+
+/// An object that is not stored yet.
+fn to_store(text: &[u8]) -> SourceFile {
+    SourceFile { file_guid: None, key: String::new(), etag: String::new(), size: text.len() as u64 }
 }
 
 /// The longest list of the files of a job, in bytes. It is held in memory while it is made.
 const LIST_MAX_BYTES: usize = 128 * 1024 * 1024;
 
+/// The most files that an item lists.
+const ITEM_FILES_MAX: u64 = 1000;
+
 /// The list of the files of a job, as it is stored.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct ListText {
     pub text: Vec<u8>,
     pub files: u64,
     /// The bytes of all files.
     bytes: u64,
+    /// About the length of the item that lists them, if one does.
+    item_bytes: Option<usize>,
 }
 
 impl ListText {
+    /// A list without files, for a job with this input.
+    pub fn of(input: InputKind) -> Self {
+        let item_bytes = (input == InputKind::Files).then_some(0);
+        Self { text: Vec::new(), files: 0, bytes: 0, item_bytes }
+    }
+
+    /// The list, and its text, which is not stored yet.
+    pub fn unstored(self) -> (FileList, Bytes) {
+        let Self { text, files, bytes, .. } = self;
+        (FileList { list: to_store(&text), files, bytes }, text.into())
+    }
+
     /// Adds a file.
     ///
     /// # Errors
@@ -280,26 +384,39 @@ impl ListText {
         (self.files, self.bytes) = (self.files + 1, self.bytes.saturating_add(file.size));
         serde_json::to_writer(&mut self.text, file).map_err(|error| PortError::invalid("listing files", error))?;
         self.text.push(b'\n');
-        if self.text.len() > LIST_MAX_BYTES {
-            let message = format!(
-                "names so many files that their list is longer than {LIST_MAX_BYTES} bytes. Create a job for each part of them."
-            );
-            return Err(InvalidField::new("source", message).into());
+        let so_many = match &mut self.item_bytes {
+            Some(item_bytes) => {
+                *item_bytes += linked_bytes(file);
+                let too_many = self.files > ITEM_FILES_MAX || *item_bytes > RECORDS_MAX_BYTES;
+                too_many.then(|| {
+                    format!(
+                        "one item cannot list them: at most {ITEM_FILES_MAX}, and {RECORDS_MAX_BYTES} bytes of links"
+                    )
+                })
+            }
+            None => {
+                (self.text.len() > LIST_MAX_BYTES).then(|| format!("their list is longer than {LIST_MAX_BYTES} bytes"))
+            }
+        };
+        match so_many {
+            Some(why) => {
+                let message = format!("names so many files that {why}. Create a job for each part of them.");
+                Err(InvalidField::new("source", message).into())
+            }
+            None => Ok(()),
         }
-        Ok(())
     }
 }
 
 /// The source of a job over files that are not listed yet.
 fn to_list(files: AwaitedFile) -> DetectedSource {
-    DetectedSource { source: Source::Awaited(files), ..many(ListText::default()) }
+    DetectedSource { source: Source::Awaited(files), ..many(ListText::of(InputKind::File)) }
 }
 
 /// The source of a job over many files. Its list is stored before the job is created, and has no key before.
 pub fn many(list: ListText) -> DetectedSource {
-    let ListText { text, files, bytes } = list;
-    let list = SourceFile { file_guid: None, key: String::new(), etag: String::new(), size: text.len() as u64 };
-    json_lines(Source::Files(FileList { list, files, bytes }), FirstText { bytes: text.into(), whole: true })
+    let (files, text) = list.unstored();
+    json_lines(Source::Files(files), FirstText { bytes: text, whole: true })
 }
 
 /// What the `source` of a request names, if it has one.
@@ -321,7 +438,19 @@ pub fn refuse_input(request: &CreateJobRequest, reads: &str) -> Result<(), Inval
     }
 }
 
+/// Rejects items and the wish for one job per file, since the job type takes files as they are.
+pub fn refuse_items(request: &CreateJobRequest) -> Result<(), InvalidField> {
+    let given = [("items", request.items.is_some()), ("dedupe", request.dedupe.is_some())];
+    match given.into_iter().find(|(_, is_given)| *is_given) {
+        None => Ok(()),
+        Some((field, _)) => {
+            let message = format!("must be left out: `{}` takes files as they are.", request.job_type);
+            Err(InvalidField::new(field, message))
+        }
+    }
+}
+
 fn json_lines(source: Source, first: FirstText) -> DetectedSource {
     let head = Head::without_columns(Dialect { format: Format::Jsonl, delimiter: b',' }, 0);
-    DetectedSource { source, head, warnings: Vec::new(), first, params: TextParams::default() }
+    DetectedSource { source, inputs: None, head, warnings: Vec::new(), first, params: TextParams::default() }
 }

@@ -6,7 +6,7 @@ use rowmill_core::job_types::JobTypes;
 use rowmill_core::model::owner_priorities::OwnerPriorities;
 use rowmill_core::ports::BoxError;
 use rowmill_core::wiring::{Missing, Ports};
-use rowmill_settings::{BUCKET, InputSettings, Inputs, JobTargets, OwnerPrioritySettings};
+use rowmill_settings::{BUCKET, BucketSettings, JobTargets, OtherBuckets, OwnerPrioritySettings};
 use rowmill_targets::Targets;
 
 use crate::create::Creator;
@@ -28,8 +28,8 @@ pub fn creator(runtime: &Runtime, job_types: JobTypes) -> Result<Creator, BoxErr
     let type_limits = runtime.ports.type_limits.get()?;
     type_limits.check_known(&job_types.names())?;
     let owner_priorities = runtime.settings::<OwnerPrioritySettings>()?.priorities()?;
-    let inputs = Inputs::of(runtime.settings::<InputSettings>()?, &BUCKET.read()?);
-    Ok(Creator::new(&runtime.ports, job_types, runtime.settings::<CreateLimits>()?, owner_priorities, inputs)?)
+    let buckets = OtherBuckets::of(runtime.settings::<BucketSettings>()?, &BUCKET.read()?);
+    Ok(Creator::new(&runtime.ports, job_types, runtime.settings::<CreateLimits>()?, owner_priorities, buckets)?)
 }
 
 impl Creator {
@@ -38,7 +38,7 @@ impl Creator {
         job_types: JobTypes,
         limits: CreateLimits,
         owner_priorities: OwnerPriorities,
-        inputs: Inputs,
+        buckets: OtherBuckets,
     ) -> Result<Self, Missing> {
         Ok(Self {
             jobs: ports.jobs.get()?,
@@ -53,7 +53,7 @@ impl Creator {
             limits,
             type_limits: ports.type_limits.get()?,
             owner_priorities,
-            inputs,
+            buckets,
             lists: ports.lists.get()?,
         })
     }

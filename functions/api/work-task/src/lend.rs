@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
+use rowmill_core::items::file_links;
 use rowmill_core::items::input::{InputError, InputItem, read_input};
 use rowmill_core::items::layouts;
 use rowmill_core::items::of_task::{fitting, too_large};
@@ -232,7 +233,11 @@ impl TaskWork {
         let Some(token) = leased.by else { return Ok(None) };
         let spec = self.jobs.spec(id.job).await?;
         let mut items = match self.items(&spec, message).await {
-            Ok(items) => leased_of(items, &leased),
+            Ok(mut items) => {
+                let links = (&spec, self.link_expiry);
+                file_links::link(&*self.objects, &*self.transfers, links, &mut items).await?;
+                leased_of(items, &leased)
+            }
             Err(error) => return self.unreadable(&job, task, error).await,
         };
         let note = leased.in_flight;

@@ -3,7 +3,7 @@
 use create_job::limits::CreateLimits;
 use rowmill_settings::declaration::{Advice, Errors, Figure, Function, Trigger, Use};
 use rowmill_settings::{
-    ADMISSION_TABLE, BUCKET, INBOX_QUEUE, InputSettings, JOBS_HIGH_QUEUE, JOBS_QUEUE, JOBS_TABLE, JobTargets,
+    ADMISSION_TABLE, BUCKET, BucketSettings, INBOX_QUEUE, JOBS_HIGH_QUEUE, JOBS_QUEUE, JOBS_TABLE, JobTargets,
     JobTypeSettings, OwnerPrioritySettings, RECORDS_TABLE, SettingsGroup, UPLOADS_TABLE,
 };
 
@@ -22,7 +22,7 @@ pub static FUNCTION: Function = Function {
         OwnerPrioritySettings::GROUP,
         JobTypeSettings::GROUP,
         JobTargets::GROUP,
-        InputSettings::GROUP,
+        BucketSettings::GROUP,
     ],
     uses: &[
         Use::of("Jobs", &["dynamodb:GetItem", "dynamodb:PutItem"], &[JOBS_TABLE]),
@@ -34,6 +34,9 @@ pub static FUNCTION: Function = Function {
         Use::of("Uploads", &["dynamodb:GetItem", "dynamodb:PutItem"], &[UPLOADS_TABLE]),
         Use::names(&[RECORDS_TABLE]),
         Use::of("Files", &["s3:GetObject"], &[BUCKET]).parts(&["/inbox/*"]),
+        Use::of("Items", &["s3:PutObject"], &[BUCKET])
+            .parts(&["/results/*/inputs/*"])
+            .why("The list of the file, for a target that takes files."),
         Use::of("Problems", &["s3:PutObject"], &[BUCKET]).parts(&["/inbox-problems/*"]),
         Use::MISSING_OBJECTS,
         Use::send(&[JOBS_QUEUE, JOBS_HIGH_QUEUE]),

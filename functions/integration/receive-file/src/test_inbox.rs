@@ -17,7 +17,7 @@ use rowmill_core::model::owner_priorities::OwnerPriorities;
 use rowmill_core::ports::processor::JobType;
 use rowmill_core::ports::{Ceilings, Clock, Objects};
 use rowmill_core::wiring::{Port, Ports};
-use rowmill_settings::Inputs;
+use rowmill_settings::{BucketSettings, OtherBuckets};
 use serde_json::{Value, json};
 
 use crate::handler::Inbox;
@@ -62,9 +62,9 @@ impl TestInbox {
         let job_types = JobTypes::of([Arc::new(Validate) as Arc<dyn JobType>]);
         let ceilings = Ceilings { owner, job_type: 100, system: 200 };
         let limits = CreateLimits { ceilings, ..CreateLimits::default() };
+        let buckets = OtherBuckets::of(BucketSettings::default(), BUCKET);
         let receiver = Receiver {
-            creator: Creator::new(&ports, job_types, limits, OwnerPriorities::default(), Inputs::default())
-                .expect("all ports"),
+            creator: Creator::new(&ports, job_types, limits, OwnerPriorities::default(), buckets).expect("all ports"),
             blocked: BlockCheck::new(quotas.clone(), clock.clone()),
             limits: FileLimits { max_bytes: 1000, retention: Duration::from_secs(7 * 86_400) },
             default_owner: Owner("nobody".into()),

@@ -4,7 +4,7 @@ use rowmill_core::model::breaker::BreakerLimits;
 use rowmill_settings::declaration::{Advice, Errors, Figure, Function, Trigger, Use};
 use rowmill_settings::{
     ADMISSION_TABLE, COMPLETIONS_QUEUE, ISOLATE_QUEUE, ITEMS_HIGH_QUEUE, ITEMS_LOW_QUEUE, ITEMS_QUEUE, JOBS_TABLE,
-    JobTargets, JobTypeSettings, LANES_QUEUE, RECORDS_TABLE, SettingsGroup, TASKS_TABLE, WEBHOOK_SECRET,
+    JobTargets, JobTypeSettings, LANES_QUEUE, Links, RECORDS_TABLE, SettingsGroup, TASKS_TABLE, WEBHOOK_SECRET,
 };
 
 use crate::limits::RunLimits;
@@ -34,7 +34,7 @@ pub static FUNCTION: Function = Function {
     ],
     timeout: Figure::Set("ProcessTimeoutSeconds"),
     memory_megabytes: Figure::Set("ProcessMemoryMegabytes"),
-    settings: &[RunLimits::GROUP, BreakerLimits::GROUP, JobTypeSettings::GROUP, JobTargets::GROUP],
+    settings: &[RunLimits::GROUP, BreakerLimits::GROUP, JobTypeSettings::GROUP, JobTargets::GROUP, Links::GROUP],
     uses: &[
         Use::of("Jobs", &["dynamodb:GetItem", "dynamodb:UpdateItem", "dynamodb:Query"], &[JOBS_TABLE])
             .why("Query reads the counters of the job that probes whether its target is back."),

@@ -1,8 +1,10 @@
 //! A chunk at which a run is, and what a run reads and writes of it.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use jiff::Timestamp;
+use rowmill_core::items::file_links;
 use rowmill_core::items::give_up;
 use rowmill_core::items::input::{InputItem, read_input};
 use rowmill_core::items::progress::Progress;
@@ -14,7 +16,9 @@ use rowmill_core::model::permit::PermitSeen;
 use rowmill_core::model::run_output::RunOutput;
 use rowmill_core::model::tally::ChunkAddress;
 use rowmill_core::ports::processor::{ItemError, ItemOutcome};
-use rowmill_core::ports::{CheckpointMoved, Clock, Entropy, JobStore, Objects, PortError, Queue, Tasks};
+use rowmill_core::ports::{
+    CheckpointMoved, Clock, DirectTransfers, Entropy, JobStore, Objects, PortError, Queue, Tasks,
+};
 use rowmill_core::progress::commit::joint_commits::Seat;
 
 use crate::end::{Conclusion, RunError};
@@ -31,6 +35,9 @@ pub struct ChunkPorts {
     pub isolated: Arc<dyn Queue<ChunkMessage>>,
     /// What workers look for.
     pub tasks: Arc<dyn Tasks>,
+    /// Links to files, for an item that lists them.
+    pub transfers: Arc<dyn DirectTransfers>,
+    pub link_expiry: Duration,
     pub clock: Arc<dyn Clock>,
     /// Names for runs, and jitter.
     pub entropy: Arc<dyn Entropy>,
@@ -103,6 +110,8 @@ impl<'a> OpenChunk<'a> {
     pub async fn load(&mut self, prepared: &Arc<Prepared>) -> Result<(), RunError> {
         let objects = SharedObjects { objects: &*self.ports.objects, shared: self.delivery.shared.as_deref() };
         self.items = read_input(&objects, &prepared.spec, &prepared.columns, self.delivery.message).await?;
+        let links = (&*prepared.spec, self.ports.link_expiry);
+        file_links::link(&*self.ports.objects, &*self.ports.transfers, links, &mut self.items).await?;
         self.progress = self.progress_in(&self.checkpoint).await?;
         self.stored_lines = self.progress.lines();
         self.prepared = Some(Arc::clone(prepared));

@@ -11,7 +11,7 @@ use rowmill_core::ports::{BoxError, RecordStore};
 use rowmill_core::progress::JobSteps;
 use rowmill_core::progress::breaker::BreakerSteps;
 use rowmill_core::wiring::{Missing, Port, Ports};
-use rowmill_settings::JobTargets;
+use rowmill_settings::{JobTargets, Links};
 use rowmill_targets::signature::WebhookSecrets;
 use rowmill_targets::{Connections, Targets};
 
@@ -36,19 +36,27 @@ pub async fn start(job_types: impl FnOnce(Arc<dyn RecordStore>) -> JobTypes) -> 
     if let Err(error) = runtime.ports.type_limits.get()?.check_known(&job_types.names()) {
         tracing::error!(error = &error as &dyn std::error::Error, "a limit that limits nothing");
     }
-    let processor = ChunkProcessor::new(&runtime.ports, job_types, limits, runtime.settings::<BreakerLimits>()?)?;
+    let (breaker, links) = (runtime.settings::<BreakerLimits>()?, runtime.settings::<Links>()?);
+    let processor = ChunkProcessor::new(&runtime.ports, job_types, limits, breaker, links)?;
     serve::queue(&runtime, processor, handler::handle).await
 }
 
 impl ChunkProcessor {
-    pub fn new(ports: &Ports, job_types: JobTypes, limits: RunLimits, breaker: BreakerLimits) -> Result<Self, Missing> {
+    pub fn new(
+        ports: &Ports,
+        job_types: JobTypes,
+        limits: RunLimits,
+        breaker: BreakerLimits,
+        links: Links,
+    ) -> Result<Self, Missing> {
         let (jobs, objects, batches) = (ports.jobs.get()?, ports.objects.get()?, ports.batches.get()?);
         let (queues, clock, entropy) = (ports.chunks.get()?, ports.clock.get()?, ports.entropy.get()?);
         let (chunks, isolated) = (queues.items.clone(), queues.isolated.clone());
+        let (tasks, transfers, link_expiry) = (ports.tasks.get()?, ports.transfers.get()?, links.expiry);
         let prepared = PreparedJobs::new(jobs.clone(), ports.objects.get()?, job_types, Arc::clone(&batches));
         Ok(Self {
             lane: LaneHold { deliveries: ports.lane_deliveries.get()?, clock: clock.clone() },
-            ports: ChunkPorts { jobs, objects, chunks, isolated, tasks: ports.tasks.get()?, clock, entropy },
+            ports: ChunkPorts { jobs, objects, chunks, isolated, tasks, transfers, link_expiry, clock, entropy },
             committer: JobSteps::of(ports)?.committer,
             runs: Runs { prepared, batches, limits, type_limits: ports.type_limits.get()? },
             reports: RunReports::new(BreakerSteps::of(ports, breaker)?),

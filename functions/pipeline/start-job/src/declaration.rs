@@ -30,7 +30,7 @@ pub static FUNCTION: Function = Function {
         Use::INPUTS,
         Use::of("Lists", &["s3:PutObject"], &[BUCKET])
             .parts(&["/results/*/inputs/*"])
-            .why("The list of the files of a job over many."),
+            .why("The list of the files of a job over many, and the item that stands for them."),
         Use::MISSING_OBJECTS,
         Use::send(&[JOBS_QUEUE, JOBS_HIGH_QUEUE]),
     ],

@@ -38,6 +38,10 @@ words! {
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PreviewView {
+    /// The name of the file that is shown, if the upload is a zip archive: its first one. Otherwise null.
+    #[serde(default)]
+    #[schema(required)]
+    pub member: Option<String>,
     /// What kind of file it is.
     #[schema(value_type = FileFormat)]
     pub format: Open<FileFormat>,

@@ -7,7 +7,7 @@ use std::marker::PhantomData;
 use rowmill_core::model::causes::Selection;
 use rowmill_core::model::ids::{FileGuid, JobGuid};
 use rowmill_core::model::job::Priority;
-use rowmill_core::model::results::ResultKind;
+use rowmill_core::model::results::{ResultKind, ResultsTo};
 use rowmill_core::model::spec;
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{Error as _, MapAccess, Visitor};
@@ -84,6 +84,9 @@ pub struct CreateJobRequest {
     #[serde(default, deserialize_with = "whole::optional", skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 1)]
     pub start_within_seconds: Option<u64>,
+    /// Where the results are copied to when the job has ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub results_to: Option<ResultsTo>,
     /// The client's own notes. The API shows them with the job. At most 1 KiB of JSON.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Map<String, Value>>)]

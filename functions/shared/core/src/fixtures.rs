@@ -38,6 +38,8 @@ pub fn spec() -> Spec {
         params: Map::new(),
         max_concurrency: None,
         output: None,
+        inputs: None,
+        results_to: None,
         new_dataset_partitions: 256,
     }
 }

@@ -163,6 +163,7 @@ struct WorkerFields {
 #[serde(rename_all = "camelCase")]
 enum Input {
     File,
+    Files,
     None,
 }
 
@@ -221,6 +222,7 @@ fn config(name: String, fields: serde_json::Value) -> Result<TargetConfig, Probl
     };
     let input = match fields.input {
         None | Some(Input::File) => InputKind::File,
+        Some(Input::Files) => InputKind::Files,
         Some(Input::None) => InputKind::None,
     };
     let seconds =

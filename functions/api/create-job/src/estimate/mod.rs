@@ -7,12 +7,13 @@ mod model;
 
 use rowmill_api::cost::JobCost;
 use rowmill_api::estimate::EstimateView;
+use rowmill_core::model::files::{FileList, ListedFile};
 use rowmill_core::model::ids::Owner;
 use rowmill_core::model::packing::Packing;
 use rowmill_core::model::spec::{Source, Spec};
-use rowmill_core::ports::processor::InputKind;
+use rowmill_core::ports::PortError;
 use rowmill_core::text::{ChunkCutter, Position};
-use rowmill_formats::{FirstText, decode_prefix};
+use rowmill_formats::{FirstText, OpenError, decode_prefix, open};
 
 use crate::create::{Creator, Specified};
 use crate::error::CreateJobError;
@@ -22,6 +23,9 @@ use crate::source;
 
 /// The most text of a packed file that is decoded to find out how much text there is, in bytes.
 const DECODED_MAX_BYTES: usize = 4 * 1024 * 1024;
+
+/// Number of files of a job over many that are looked at. Each may take seconds to unpack.
+const FILES_SEEN: usize = 4;
 
 impl Creator {
     /// The expected cost and duration of a job of this request. `None` if its file is not uploaded yet: then the rest
@@ -37,10 +41,11 @@ impl Creator {
         check(request, self.limits.deadlines.maximum_seconds)?;
         let job_type = &**self.job_type(request)?;
         self.priority(owner, request)?;
+        self.check_results_to(owner, request)?;
         let now = self.clock.now();
         let job_guid = self.entropy.job_guid(now);
         let has_input = request.file_guid.is_some() || request.source.is_some() || request.items.is_some();
-        if job_type.input() == InputKind::File && !has_input {
+        if job_type.input().takes_files() && !has_input {
             let detected = source::file_to_come(request)?;
             self.specified_over(detected, owner, request, job_type, job_guid, now).await?;
             return Ok(None);
@@ -53,9 +58,9 @@ impl Creator {
     async fn estimate_of(
         &self,
         request: &CreateJobRequest,
-        Specified { spec, first, .. }: &Specified,
+        Specified { spec, texts, .. }: &Specified,
     ) -> Result<EstimateView, CreateJobError> {
-        let Some(size) = self.size(spec, first).await? else {
+        let Some(size) = self.size(spec, &texts.first).await? else {
             return Ok(EstimateView {
                 items: None,
                 items_final: false,
@@ -74,7 +79,7 @@ impl Creator {
         let estimate = model::of(spec, size, workers);
         Ok(EstimateView {
             items: Some(size.items),
-            items_final: first.whole,
+            items_final: size.is_final,
             chunks: Some(estimate.chunks),
             cost: Some(JobCost::of(&estimate.usage)),
             seconds_at_least: Some(estimate.seconds_at_least),
@@ -83,8 +88,57 @@ impl Creator {
 
     /// The size of the input, if its beginning tells.
     async fn size(&self, spec: &Spec, first: &FirstText) -> Result<Option<Size>, CreateJobError> {
+        match &spec.source {
+            Source::Files(list) => self.size_of_files(spec, list, &first.bytes).await,
+            _ => self.size_of_file(spec, first).await,
+        }
+    }
+
+    /// The size of these files, judged by some of them that lie evenly in their list.
+    async fn size_of_files(&self, spec: &Spec, list: &FileList, text: &[u8]) -> Result<Option<Size>, CreateJobError> {
+        let lines: Vec<&[u8]> = text.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()).collect();
+        let every = lines.len().div_ceil(FILES_SEEN).max(1);
+        let (mut seen, mut stored) = (Size { items: 0, bytes: 0, files: list.files, is_final: every == 1 }, 0_u64);
+        for line in lines.into_iter().step_by(every) {
+            let file: ListedFile =
+                serde_json::from_slice(line).map_err(|error| PortError::invalid("reading a list of files", error))?;
+            let size = match self.open_listed(spec, &file).await {
+                Ok((spec, first)) => self.size_of_file(&spec, &first).await?,
+                Err(OpenError::Port(error)) => return Err(error.into()),
+                // It is one item, which fails.
+                Err(_) => Some(Size { items: 1, bytes: 0, files: 1, is_final: true }),
+            };
+            let Some(size) = size else { return Ok(None) };
+            stored += file.size;
+            seen.items += size.items;
+            seen.bytes += size.bytes;
+            seen.is_final &= size.is_final;
+        }
+        let of_all = |seen: u64| {
+            let all = u128::from(seen) * u128::from(list.bytes) / u128::from(stored.max(1));
+            u64::try_from(all).unwrap_or(u64::MAX)
+        };
+        Ok(Some(match every {
+            1 => seen,
+            _ => Size { items: of_all(seen.items).max(list.files), bytes: of_all(seen.bytes), ..seen },
+        }))
+    }
+
+    /// The spec of a job over this file alone, and the beginning of its text.
+    async fn open_listed(&self, spec: &Spec, file: &ListedFile) -> Result<(Spec, FirstText), OpenError> {
+        let content_type = file.content_type.as_deref().unwrap_or_default();
+        let (object, named) = (file.object(), (content_type, Some(&*file.name)));
+        let opened = open(&self.objects, &object, named, &spec.params, self.limits.header_max_bytes).await?;
+        let source = match opened.packing {
+            None => Source::File(object),
+            Some(packing) => Source::Packed { file: object, packing },
+        };
+        Ok((Spec { source, head: opened.head, ..spec.clone() }, opened.first))
+    }
+
+    /// The size of one file.
+    async fn size_of_file(&self, spec: &Spec, first: &FirstText) -> Result<Option<Size>, CreateJobError> {
         let text_bytes = match &spec.source {
-            Source::Files(_) | Source::Awaited(_) => return Ok(None),
             _ if first.whole => first.bytes.len() as u64,
             Source::File(file) => file.size,
             Source::Packed { file, packing: Packing::Text(text) } => {
@@ -94,7 +148,7 @@ impl Creator {
                 let bytes = u128::from(file.size) * text.len() as u128 / u128::from(length.max(1));
                 u64::try_from(bytes).unwrap_or(u64::MAX)
             }
-            Source::Packed { .. } | Source::Dataset { .. } => return Ok(None),
+            Source::Packed { .. } | Source::Dataset { .. } | Source::Files(_) | Source::Awaited(_) => return Ok(None),
         };
         Ok(size_of(spec, first, text_bytes))
     }
@@ -111,7 +165,7 @@ fn size_of(spec: &Spec, first: &FirstText, text_bytes: u64) -> Option<Size> {
     cutter.finish(&mut chunks).ok();
     let mut seen: u64 = chunks.iter().map(|chunk| u64::from(chunk.items)).sum();
     if first.whole {
-        return Some(Size { items: seen, bytes: data.len() as u64 });
+        return Some(Size { items: seen, bytes: data.len() as u64, files: 1, is_final: true });
     }
     // The last record goes on behind this text.
     let (mut bytes, last_line) = (data.len(), data.iter().rposition(|byte| *byte == b'\n'));
@@ -120,5 +174,6 @@ fn size_of(spec: &Spec, first: &FirstText, text_bytes: u64) -> Option<Size> {
     }
     let all = text_bytes.saturating_sub(start.offset);
     let items = u128::from(seen) * u128::from(all) / (bytes as u128).max(1);
-    Some(Size { items: u64::try_from(items).unwrap_or(u64::MAX), bytes: all }).filter(|_| seen > 0)
+    let items = u64::try_from(items).unwrap_or(u64::MAX);
+    Some(Size { items, bytes: all, files: 1, is_final: false }).filter(|_| seen > 0)
 }

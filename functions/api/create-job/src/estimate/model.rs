@@ -71,6 +71,10 @@ const SPLIT_BYTES_PER_SECOND: f64 = 100e6;
 pub struct Size {
     pub items: u64,
     pub bytes: u64,
+    /// A chunk never crosses files.
+    pub files: u64,
+    /// True if the items are counted and not judged.
+    pub is_final: bool,
 }
 
 /// Expected usage and duration of a job.
@@ -96,7 +100,7 @@ pub struct Workers {
 pub fn of(spec: &Spec, size: Size, workers: Workers) -> Estimate {
     let item_bytes = (size.bytes / size.items.max(1)).max(1);
     let chunk_items = u64::from(spec.limits.max_items).min(spec.limits.max_bytes / item_bytes).max(1);
-    let chunks = size.items.div_ceil(chunk_items);
+    let chunks = size.items.div_ceil(chunk_items).max(size.files.min(size.items));
     let per_thousand = if spec.job_type == "import" && !spec.is_dry_run() { IMPORTED } else { CHECKED };
     let of_items = per_thousand.usage.zip_with(Usage::NONE, |units, _| {
         let units = u128::from(units) * u128::from(size.items) / 1000;

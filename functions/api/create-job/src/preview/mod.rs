@@ -20,7 +20,7 @@ use rowmill_core::model::spec::Source;
 use rowmill_core::model::warnings;
 use rowmill_core::ports::processor::InputKind;
 use rowmill_core::text::{Format, Head};
-use rowmill_formats::{FirstText, FormatError};
+use rowmill_formats::FirstText;
 
 use crate::create::Creator;
 use crate::error::CreateJobError;
@@ -68,7 +68,7 @@ impl Creator {
         };
         match job_type {
             Some(job_type) if job_type.input() != InputKind::File => {
-                let message = format!("is `{}`, which reads no file.", job.job_type);
+                let message = format!("is `{}`, which reads no rows of a file.", job.job_type);
                 return Err(InvalidField::new("jobType", message).into());
             }
             Some(_) => {}
@@ -76,10 +76,14 @@ impl Creator {
         }
         let now = self.clock.now();
         let detector = self.detector(now);
-        let DetectedSource { source, head, warnings: found, first, params } = detector.file(owner, &job).await?;
-        if matches!(source, Source::Awaited(_)) {
-            return Err(FormatError::Zip.into());
-        }
+        let (member, detected) = match detector.file(owner, &job).await? {
+            DetectedSource { source: Source::Awaited(_), .. } => {
+                let (name, detected) = detector.first_member(owner, file_guid, &job).await?;
+                (Some(name), detected)
+            }
+            detected => (None, detected),
+        };
+        let DetectedSource { source, head, warnings: found, first, params, .. } = detected;
         let mut shown = self.read_rows(&first, &source, &head, rows);
         if shown.needs_more(rows) && !first.whole {
             let first = detector.text(&source, TEXT_MAX_BYTES).await?;
@@ -99,6 +103,7 @@ impl Creator {
             columns.sort_by(|one, other| one.name.cmp(&other.name));
         }
         Ok(PreviewView {
+            member,
             format: format.into(),
             packing: packing.map(Into::into),
             delimiter,

@@ -11,7 +11,7 @@ use rowmill_core::model::files::{FileCounts, FileProblem, FileState};
 use rowmill_core::model::ids::{FileGuid, JobGuid};
 use rowmill_core::model::job::Priority;
 use rowmill_core::model::job::states::{JobOutcome, Status};
-use rowmill_core::model::results::{ResultFile, ResultKind};
+use rowmill_core::model::results::{CopyState, ResultFile, ResultKind};
 use rowmill_core::model::run_output::FailedItem;
 use rowmill_core::model::sha256::sha256_hex;
 use rowmill_core::model::warnings::WarningCode;
@@ -27,7 +27,9 @@ use crate::cost::JobCost;
 use crate::dead_letter::{DeadChunk, DeadLetter, DeadLetterList};
 use crate::document::OpenApiDocument;
 use crate::estimate::EstimateView;
-use crate::item::{FailedItemPage, FilePage, ItemTable, SkippedItem, SkippedItemPage};
+use crate::item::{
+    FailedItemPage, FilePage, ItemTable, SkippedItem, SkippedItemPage, SucceededItem, SucceededItemPage,
+};
 use crate::job::{JobLinks, JobPage, JobView, JobWarning, Stage};
 use crate::live::LiveTicketView;
 use crate::preview::{FileFormat, PreviewColumn, PreviewRow, PreviewView};
@@ -36,7 +38,7 @@ use crate::request::{
     AnnounceRequest, CreateJobRequest, DedupeBy, PreviewRequest, RedriveRequest, RetuneRequest, SignPartsRequest,
     Tolerance, UploadRequest,
 };
-use crate::results::{FileView, LinkView, ManifestView, ResultsView};
+use crate::results::{CopyView, FileView, LinkView, ManifestView, ResultsView};
 use crate::routes::Body;
 use crate::task::{
     ItemFailure, LeaseRequest, ProductRequest, ReleaseRequest, ReportRequest, TaskItemView, TaskOrder, TaskOrderView,
@@ -72,6 +74,7 @@ examples! {
     JobPage => JobPage { jobs: vec![job()], next: None },
     FailedItemPage => failed_items(),
     SkippedItemPage => skipped_items(),
+    SucceededItemPage => succeeded_items(),
     FilePage => files(),
     ResultsView => results(),
     DeadLetterList => dead_letters(),
@@ -237,6 +240,7 @@ fn preview() -> PreviewView {
         shortened: false,
     };
     PreviewView {
+        member: None,
         format: FileFormat::Csv.into(),
         packing: None,
         delimiter: Some(";".to_owned()),
@@ -283,6 +287,11 @@ pub fn results() -> ResultsView {
             crc64_nvme: "rosUhgp5mIg=".to_owned(),
             link: link("manifest.json"),
         },
+        copy: Some(CopyView {
+            to: format!("s3://reports/people/import-{JOB_GUID}/1/"),
+            state: CopyState::Stored,
+            problem: None,
+        }),
     }
 }
 
@@ -309,6 +318,7 @@ fn create_job_request() -> CreateJobRequest {
         priority: Some(Priority::Normal),
         deadline_seconds: Some(14_400),
         start_within_seconds: Some(1800),
+        results_to: None,
         metadata: json!({ "order": "7/2" }).as_object().cloned(),
     }
 }
@@ -402,6 +412,11 @@ fn failed_items() -> FailedItemPage {
 
 fn skipped_items() -> SkippedItemPage {
     SkippedItemPage { items: vec![SkippedItem::of(8, None)], next: Some("8".into()) }
+}
+
+fn succeeded_items() -> SucceededItemPage {
+    let output = r#"{"row":7,"key":"7"}"#;
+    SucceededItemPage { items: vec![SucceededItem { row: 7, output: Some(output.to_owned()) }], next: Some("7".into()) }
 }
 
 fn files() -> FilePage {

@@ -4,34 +4,37 @@ use rowmill_core::model::audit::AuditProof;
 
 use super::{Answer, Json, Operation, Parameter, Route, at_most, query};
 use crate::dead_letter::DeadLetterList;
-use crate::item::{FailedItemPage, FilePage, SkippedItemPage};
+use crate::item::{FailedItemPage, FilePage, SkippedItemPage, SucceededItemPage};
 use crate::problem::ProblemCode::*;
 use crate::results::ResultsView;
 use crate::upload::RequestView;
 
 routes! {
     ListItems = "GET" "/api/jobs/{jobGuid}/items" by "job-status" {
-        summary: "List failed or skipped items",
+        summary: "List items by outcome",
         description: "In row order, a page at a time. A page may have fewer items than `limit` although more follow: \
-                      only `next` tells.",
+                      only `next` tells. Succeeded items are listed if they have outputs.",
         parameters: &[
             Parameter {
                 required: true,
-                ..query("outcome", "Which items to list.", r#"{"type": "string", "enum": ["failed", "skipped"]}"#)
+                ..query("outcome", "Which items to list.", r#"{"type": "string", "enum": ["failed", "skipped", "succeeded"]}"#)
             },
             query(
                 "limit", "The most items of a page: 100 if left out, at most 1,000.",
                 r#"{"type": "integer", "minimum": 1, "maximum": 1000}"#,
             ),
             query("after", "The `next` of the page before.", r#"{"type": "integer", "format": "int64", "minimum": 0}"#),
+            query("code", "Only failed items with this code.", r#"{"type": "string"}"#),
+            query("column", "Only those of which this column is wrong. Empty: those that name no column.", r#"{"type": "string"}"#),
+            query("rule", "Only those that break this rule of the schema. Empty: those that break none.", r#"{"type": "string"}"#),
         ],
         answers: &[
             Answer {
-                json: &[Json::of::<FailedItemPage>(), Json::of::<SkippedItemPage>()],
+                json: &[Json::of::<FailedItemPage>(), Json::of::<SkippedItemPage>(), Json::of::<SucceededItemPage>()],
                 ..Answer::empty(200, "A page of items.")
             },
         ],
-        problems: &[(400, InvalidQuery), (404, NotFound)],
+        problems: &[(400, InvalidQuery), (404, NotFound), (404, NoResults)],
         // A page reads up to 200 objects.
         limits: at_most(120, 2400),
     }

@@ -3,6 +3,7 @@
 pub mod audit;
 pub mod chunk_index;
 pub mod failed;
+pub mod file_links;
 pub mod file_list;
 pub mod files;
 pub mod give_up;

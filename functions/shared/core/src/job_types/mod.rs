@@ -34,7 +34,7 @@ pub use validate::Validate;
 
 use crate::model::task::TaskTerms;
 use crate::ports::RecordStore;
-use crate::ports::processor::{InputKind, JobType};
+use crate::ports::processor::JobType;
 
 /// The register of job types.
 #[derive(Clone)]
@@ -72,9 +72,9 @@ impl JobTypes {
         self.0.keys().map(String::as_str).collect()
     }
 
-    /// The names of the types that read no file, sorted.
+    /// The names of the types that take no file, sorted.
     pub fn names_without_file(&self) -> Vec<&str> {
-        let without = self.0.iter().filter(|(_, job_type)| job_type.input() != InputKind::File);
+        let without = self.0.iter().filter(|(_, job_type)| !job_type.input().takes_files());
         without.map(|(name, _)| name.as_str()).collect()
     }
 }

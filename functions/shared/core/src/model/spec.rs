@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use crate::model::files::FileList;
 use crate::model::ids::{FileGuid, JobGuid, Owner};
 use crate::model::packing::Packing;
-use crate::model::results::ResultKind;
+use crate::model::results::{ResultKind, ResultsTo};
 use crate::model::tally::Counts;
 use crate::text::{ChunkLimits, Head};
 
@@ -25,6 +25,9 @@ pub struct Spec {
     /// When it was created. Of two jobs that write the same record, the later one wins.
     pub created_at: Timestamp,
     pub source: Source,
+    /// The files that its one item lists, if it does not read them itself.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub inputs: Option<FileList>,
     /// The format of its text, as detected from its first bytes.
     pub head: Head,
     pub limits: ChunkLimits,
@@ -37,6 +40,9 @@ pub struct Spec {
     /// The output file, if the job type has one.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub output: Option<OutputFile>,
+    /// Where its results are copied to.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub results_to: Option<ResultsTo>,
     /// Number of partitions a dataset gets if this job is the first to write to it.
     pub new_dataset_partitions: u32,
 }
@@ -156,6 +162,14 @@ pub struct OutputFile {
     pub header: Option<String>,
     #[serde(skip_serializing_if = "std::ops::Not::not", default)]
     pub gzip: bool,
+}
+
+impl OutputFile {
+    /// One JSON object for each item.
+    pub fn lines() -> Self {
+        let (name, content_type) = ("outputs.jsonl".to_owned(), "application/x-ndjson".to_owned());
+        Self { name, content_type, header: None, gzip: false }
+    }
 }
 
 impl Counts {

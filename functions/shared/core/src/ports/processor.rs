@@ -63,8 +63,18 @@ pub enum InputKind {
     /// A dataset in the records table, named by the param `dataset`: each item is one record, as the JSON object
     /// `{"key": "…", "fields": {…}}`.
     Dataset,
+    /// Files as they are: the job has one item, which lists them with links. For work that is done once over all of
+    /// them, such as a merge.
+    Files,
     /// Nothing: the job has one item, an empty JSON object. For work that is done once per job, such as a report.
     None,
+}
+
+impl InputKind {
+    /// True if a job needs files, or items in their place.
+    pub const fn takes_files(self) -> bool {
+        matches!(self, Self::File | Self::Files)
+    }
 }
 
 /// Cost of an item of a job type.

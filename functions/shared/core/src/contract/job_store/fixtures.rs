@@ -58,6 +58,8 @@ pub fn new_job(number: u32, owner: &str) -> NewJob {
             header: Some("a;b".into()),
             gzip: true,
         }),
+        inputs: None,
+        results_to: None,
         new_dataset_partitions: 64,
     };
     let metadata = serde_json::json!({"ticket": 7, "tags": ["a", ""]}).as_object().cloned();
