@@ -1,7 +1,7 @@
 //! What a job waits for: found out when it is created, and looked at by `start-job` until it is there.
 
 use jiff::Timestamp;
-use rowmill_api::request::{JobSource, ObjectSource};
+use rowmill_api::request::{JobInput, JobSource, ObjectSource};
 use rowmill_core::model::ids::Owner;
 use rowmill_core::model::job::{Awaits, Job, Stop, StopCode};
 use rowmill_core::model::spec::{AwaitedFile, Source, Spec};
@@ -11,8 +11,9 @@ use rowmill_core::ports::{PortError, found};
 
 use crate::create::{Creator, Specified};
 use crate::error::CreateJobError;
+use crate::list_text::ListText;
 use crate::request::{CreateJobRequest, InvalidField};
-use crate::source::ListText;
+use crate::source::DetectedSource;
 use crate::{input_manifest, inputs, source};
 
 /// Result of a look at what a job waits for.
@@ -154,6 +155,23 @@ impl Creator {
         let Specified { mut spec, texts, warnings } = specified;
         self.store_texts(&mut spec, texts).await?;
         Ok((self.jobs.put_found(&spec).await?, warnings))
+    }
+}
+
+/// The source, or that of a job that waits: for an upload that is fetched, or for the result of a job that runs.
+pub(crate) fn or_awaited(
+    request: &CreateJobRequest,
+    detected: Result<DetectedSource, CreateJobError>,
+) -> Result<DetectedSource, CreateJobError> {
+    match detected {
+        Err(CreateJobError::UploadFetching(file_guid)) if request.source.is_none() => {
+            source::awaited(request, AwaitedFile::Upload(file_guid))
+        }
+        Err(CreateJobError::JobActive(job)) => match source::input_of(request)? {
+            Some(JobInput::Result { kind, .. }) => source::awaited(request, AwaitedFile::Result { job, kind }),
+            _ => Err(CreateJobError::JobActive(job)),
+        },
+        detected => detected,
     }
 }
 

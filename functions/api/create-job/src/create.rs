@@ -8,20 +8,17 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::Bytes;
 use jiff::Timestamp;
-use rowmill_api::request::{DedupeBy, JobInput, JobSource};
+use rowmill_api::request::{DedupeBy, JobSource};
 use rowmill_core::job_types::JobTypes;
-use rowmill_core::model::files::FileList;
 use rowmill_core::model::ids::{JobGuid, Owner};
 use rowmill_core::model::job::states::Status;
 use rowmill_core::model::job::{Job, Priority};
 use rowmill_core::model::job_type_limits::JobTypeLimits;
-use rowmill_core::model::keys;
 use rowmill_core::model::messages::SplitMessage;
 use rowmill_core::model::owner_priorities::OwnerPriorities;
 use rowmill_core::model::records::dataset_of;
-use rowmill_core::model::spec::{AwaitedFile, Source, Spec};
+use rowmill_core::model::spec::{Source, Spec};
 use rowmill_core::model::warnings::{self, Warning};
 use rowmill_core::ports::processor::{InputKind, JobType, ParamsError};
 use rowmill_core::ports::{
@@ -29,14 +26,15 @@ use rowmill_core::ports::{
     OutstandingUploads, PortError, Queue, RecordStore, UploadStore, found,
 };
 use rowmill_core::text::{Head, SCANNER_VERSION};
-use rowmill_formats::FirstText;
 use rowmill_settings::OtherBuckets;
 
+use crate::awaits::or_awaited;
 pub use crate::error::CreateJobError;
 pub use crate::limits::CreateLimits;
+use crate::list_text::{ListText, Texts};
 use crate::params::check_params;
 use crate::request::{CreateJobRequest, InvalidField, check, check_dedupe, check_idempotency_key, fingerprint};
-use crate::source::{self, DetectedSource, ListText, SourceDetector};
+use crate::source::{self, DetectedSource, SourceDetector};
 use crate::{chunk_size, dedupe, items, tallies_ahead};
 
 /// The use case and the ports it works through.
@@ -83,9 +81,6 @@ const DEDUPE_TRIES: usize = 3;
 /// The longest `resultsTo.prefix`, in bytes. A key takes 1,024, and a name of a result 255.
 const RESULTS_PREFIX_MAX_BYTES: usize = 512;
 
-/// The media type of items that came with a request.
-const JSON_LINES: &str = "application/x-ndjson";
-
 enum Prepared {
     /// It needs a new job.
     New(Box<NewJob>),
@@ -99,14 +94,6 @@ pub(crate) struct Specified {
     pub texts: Texts,
     /// Warnings for the owner, apart from those about the names of the columns.
     pub warnings: Vec<Warning>,
-}
-
-/// Texts of a job that may have to be stored.
-pub(crate) struct Texts {
-    /// The text that the head of its input was read from.
-    pub first: FirstText,
-    /// The list of the files that its one item lists.
-    pub inputs: Option<Bytes>,
 }
 
 /// Result of a look-up by dedupe key.
@@ -246,23 +233,6 @@ impl Creator {
         warnings::add(&mut job.warnings, found);
         let ceilings = self.ceilings(request);
         Ok(Prepared::New(Box::new(NewJob { job, spec, ceilings, idempotency, dedupe })))
-    }
-
-    /// Stores the items of a request, and the list of a job's files.
-    pub(crate) async fn store_texts(&self, spec: &mut Spec, texts: Texts) -> Result<(), PortError> {
-        let source = match &mut spec.source {
-            Source::File(file) | Source::Files(FileList { list: file, .. }) => Some(file),
-            Source::Packed { .. } | Source::Dataset { .. } | Source::Awaited(_) => None,
-        };
-        let source = source.filter(|file| file.key.is_empty()).map(|file| (file, texts.first.bytes));
-        let inputs = spec.inputs.as_mut().zip(texts.inputs).map(|(files, text)| (&mut files.list, text));
-        for (file, text) in source.into_iter().chain(inputs) {
-            // Of two runs that store the same text, each reads its own: encrypted, it may have another entity tag.
-            let key = keys::input(spec.job_guid, self.entropy.run_id());
-            file.etag = self.objects.put(&key, JSON_LINES, text, None).await?;
-            file.key = key;
-        }
-        Ok(())
     }
 
     /// The spec of the request's job, with the beginning of its text. Writes nothing.
@@ -449,22 +419,5 @@ impl Creator {
             wake_at: job.wake_at.map(|at| job.before_deadline(at, now)),
             ..job
         }
-    }
-}
-
-/// The source, or that of a job that waits: for an upload that is fetched, or for the result of a job that runs.
-fn or_awaited(
-    request: &CreateJobRequest,
-    detected: Result<DetectedSource, CreateJobError>,
-) -> Result<DetectedSource, CreateJobError> {
-    match detected {
-        Err(CreateJobError::UploadFetching(file_guid)) if request.source.is_none() => {
-            source::awaited(request, AwaitedFile::Upload(file_guid))
-        }
-        Err(CreateJobError::JobActive(job)) => match source::input_of(request)? {
-            Some(JobInput::Result { kind, .. }) => source::awaited(request, AwaitedFile::Result { job, kind }),
-            _ => Err(CreateJobError::JobActive(job)),
-        },
-        detected => detected,
     }
 }

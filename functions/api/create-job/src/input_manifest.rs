@@ -16,8 +16,9 @@ use rowmill_formats::{Limits, Opened, open, text_within};
 use serde_json::{Map, Value, json};
 
 use crate::error::CreateJobError;
+use crate::list_text::ListText;
 use crate::request::InvalidField;
-use crate::source::{ListText, SourceDetector};
+use crate::source::SourceDetector;
 
 /// The most objects that a manifest may list. Each is looked at, all in one invocation.
 const OBJECTS_MAX: usize = 50_000;

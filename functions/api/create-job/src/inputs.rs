@@ -9,8 +9,8 @@ use rowmill_core::ports::{ListedObject, ObjectLists, PortError};
 use rowmill_settings::AllowedBuckets;
 
 use crate::error::CreateJobError;
+use crate::list_text::ListText;
 use crate::request::InvalidField;
-use crate::source::ListText;
 
 /// The most objects below the prefix of a job.
 pub const OBJECTS_MAX: u64 = 1_000_000;

@@ -6,10 +6,8 @@ use bytes::Bytes;
 use futures::future::try_join_all;
 use jiff::Timestamp;
 use rowmill_api::request::{JobInput, JobSource};
-use rowmill_core::items::file_links::linked_bytes;
 use rowmill_core::items::manifest::read_manifest;
-use rowmill_core::items::of_task::RECORDS_MAX_BYTES;
-use rowmill_core::model::files::{FileList, ListedFile};
+use rowmill_core::model::files::ListedFile;
 use rowmill_core::model::ids::{FileGuid, JobGuid, Owner};
 use rowmill_core::model::results::{ResultFile, ResultKind};
 use rowmill_core::model::spec::{AwaitedFile, Source, SourceFile};
@@ -27,6 +25,7 @@ use serde_json::Value;
 use crate::awaits::refuse_bad_end;
 use crate::error::CreateJobError;
 use crate::inputs;
+use crate::list_text::{ListText, listed, to_store};
 use crate::request::{CreateJobRequest, InvalidField};
 
 /// Number of uploads read at once.
@@ -77,11 +76,7 @@ impl SourceDetector<'_> {
                     (opened, _) => opened,
                 }
             }
-            Named::Many(uploads) => {
-                let mut list = ListText::of(InputKind::File);
-                uploads.iter().try_for_each(|file| list.add(file))?;
-                Ok(many(list))
-            }
+            Named::Many(uploads) => Ok(many(ListText::with(InputKind::File, &uploads)?)),
             Named::ToList(files) => Ok(to_list(files)),
         }
     }
@@ -93,15 +88,9 @@ impl SourceDetector<'_> {
     pub async fn unread(&self, owner: &Owner, request: &CreateJobRequest) -> Result<DetectedSource, CreateJobError> {
         match self.named(owner, request).await? {
             Named::One { name, content_type, file } => {
-                let mut list = ListText::of(InputKind::Files);
-                list.add(&listed(name, content_type, file))?;
-                Ok(listing(list))
+                Ok(listing(ListText::with(InputKind::Files, &[listed(name, content_type, file)])?))
             }
-            Named::Many(uploads) => {
-                let mut list = ListText::of(InputKind::Files);
-                uploads.iter().try_for_each(|file| list.add(file))?;
-                Ok(listing(list))
-            }
+            Named::Many(uploads) => Ok(listing(ListText::with(InputKind::Files, &uploads)?)),
             Named::ToList(files) => Ok(to_list(files)),
         }
     }
@@ -287,13 +276,6 @@ enum Named {
     ToList(AwaitedFile),
 }
 
-/// A file of the caller, as a line of a list. A file without a name is named by its guid.
-fn listed(name: Option<String>, content_type: String, file: SourceFile) -> ListedFile {
-    let guid = file.file_guid.map(|guid| guid.to_string());
-    let name = name.or(guid).unwrap_or_default();
-    ListedFile { content_type: Some(content_type), ..ListedFile::of(name, file) }
-}
-
 /// The source of a job over a file that is not uploaded yet: read like an empty file, which fits all that the params
 /// say of its columns.
 ///
@@ -339,73 +321,6 @@ pub fn one_item() -> DetectedSource {
 /// The source of a job whose one item lists these files. The list is not stored yet.
 pub fn listing(list: ListText) -> DetectedSource {
     DetectedSource { inputs: Some(list), ..one_item() }
-}
-
-/// An object that is not stored yet.
-fn to_store(text: &[u8]) -> SourceFile {
-    SourceFile { file_guid: None, key: String::new(), etag: String::new(), size: text.len() as u64 }
-}
-
-/// The longest list of the files of a job, in bytes. It is held in memory while it is made.
-const LIST_MAX_BYTES: usize = 128 * 1024 * 1024;
-
-/// The most files that an item lists.
-const ITEM_FILES_MAX: u64 = 1000;
-
-/// The list of the files of a job, as it is stored.
-#[derive(Debug)]
-pub struct ListText {
-    pub text: Vec<u8>,
-    pub files: u64,
-    /// The bytes of all files.
-    bytes: u64,
-    /// About the length of the item that lists them, if one does.
-    item_bytes: Option<usize>,
-}
-
-impl ListText {
-    /// A list without files, for a job with this input.
-    pub fn of(input: InputKind) -> Self {
-        let item_bytes = (input == InputKind::Files).then_some(0);
-        Self { text: Vec::new(), files: 0, bytes: 0, item_bytes }
-    }
-
-    /// The list, and its text, which is not stored yet.
-    pub fn unstored(self) -> (FileList, Bytes) {
-        let Self { text, files, bytes, .. } = self;
-        (FileList { list: to_store(&text), files, bytes }, text.into())
-    }
-
-    /// Adds a file.
-    ///
-    /// # Errors
-    /// The list is too long.
-    pub fn add(&mut self, file: &ListedFile) -> Result<(), CreateJobError> {
-        (self.files, self.bytes) = (self.files + 1, self.bytes.saturating_add(file.size));
-        serde_json::to_writer(&mut self.text, file).map_err(|error| PortError::invalid("listing files", error))?;
-        self.text.push(b'\n');
-        let so_many = match &mut self.item_bytes {
-            Some(item_bytes) => {
-                *item_bytes += linked_bytes(file);
-                let too_many = self.files > ITEM_FILES_MAX || *item_bytes > RECORDS_MAX_BYTES;
-                too_many.then(|| {
-                    format!(
-                        "one item cannot list them: at most {ITEM_FILES_MAX}, and {RECORDS_MAX_BYTES} bytes of links"
-                    )
-                })
-            }
-            None => {
-                (self.text.len() > LIST_MAX_BYTES).then(|| format!("their list is longer than {LIST_MAX_BYTES} bytes"))
-            }
-        };
-        match so_many {
-            Some(why) => {
-                let message = format!("names so many files that {why}. Create a job for each part of them.");
-                Err(InvalidField::new("source", message).into())
-            }
-            None => Ok(()),
-        }
-    }
 }
 
 /// The source of a job over files that are not listed yet.
