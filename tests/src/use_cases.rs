@@ -122,10 +122,10 @@ pub struct UseCases {
     pub job_types: JobTypes,
 }
 
-/// The bucket of others that jobs may read.
+/// The external bucket that jobs may read.
 pub const INPUT_BUCKET: &str = "data";
 
-/// A bucket of others in which results may be stored.
+/// An external bucket in which results may be stored.
 pub const OUTPUT_BUCKET: &str = "reports";
 
 /// The queues of chunks of a test that has one items queue for all priorities.

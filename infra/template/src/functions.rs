@@ -154,7 +154,7 @@ fn skipped_checks(function: &Function) -> Vec<(&'static str, &'static str)> {
         }
     };
     let network = match calls_others(function) {
-        true => "Calls AWS services by IAM, and servers of others by name. A VPC would protect nothing.",
+        true => "Calls AWS services by IAM, and external servers by name. A VPC would protect nothing.",
         false => "Calls AWS services only, by IAM. A VPC would protect nothing.",
     };
     let checks = [("CKV_AWS_115", concurrency), ("CKV_AWS_116", dead_letters), ("CKV_AWS_117", network)];

@@ -52,18 +52,18 @@ impl LocalStack {
         answer.e_tag.expect("an entity tag")
     }
 
-    /// Makes a bucket of others, unless it is there.
+    /// Makes an external bucket, unless it is there.
     pub async fn make_bucket(&self, bucket: &str) {
         self.s3.create_bucket().bucket(bucket).send().await.ok();
     }
 
-    /// The bytes of an object in a bucket of others.
+    /// The bytes of an object in an external bucket.
     pub async fn object_in(&self, bucket: &str, key: &str) -> Bytes {
         let answer = self.s3.get_object().bucket(bucket).key(key).send().await.expect("the object is there");
         answer.body.collect().await.expect("all of it").into_bytes()
     }
 
-    /// Puts an object into a bucket of others, which is made if it is missing.
+    /// Puts an object into an external bucket, which is made if it is missing.
     pub async fn lay_down(&self, bucket: &str, key: &str, bytes: impl Into<Vec<u8>>) {
         self.make_bucket(bucket).await;
         let request = self.s3.put_object().bucket(bucket).key(key).body(bytes.into().into());

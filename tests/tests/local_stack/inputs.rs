@@ -10,7 +10,7 @@ use crate::many_files::BUCKET;
 use crate::results::{result, results};
 use crate::stack::on_the_stack;
 
-/// The bucket of others in which the stack may store results.
+/// The external bucket in which the stack may store results.
 pub const REPORTS: &str = "rowmill-reports";
 
 #[test]

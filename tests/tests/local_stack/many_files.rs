@@ -1,4 +1,4 @@
-//! Jobs over many files on the stack: uploads, and objects of a bucket of others.
+//! Jobs over many files on the stack: uploads, and objects of an external bucket.
 
 use acceptance::files;
 use acceptance::local_stack::{LocalStack, answer, refused};
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::command::User;
 use crate::stack::on_the_stack;
 
-/// The bucket of others that the stack may read.
+/// The external bucket that the stack may read.
 pub const BUCKET: &str = "rowmill-inputs";
 
 async fn stored(stack: &LocalStack, name: &str, bytes: impl Into<Vec<u8>>) -> String {

@@ -1,4 +1,4 @@
-//! Results that are copied into a bucket of others.
+//! Results that are copied into an external bucket.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -128,7 +128,7 @@ async fn each_attempt_has_a_copy_of_its_own() {
     assert_eq!(stored(&world, &first).await, before, "a late copy of the first attempt changes nothing of the second");
 }
 
-/// A bucket of others that takes nothing, for this reason.
+/// An external bucket that takes nothing, for this reason.
 struct Closed {
     objects: Arc<dyn Objects>,
     error: fn() -> PortError,

@@ -383,7 +383,7 @@ async fn one_upload_in_the_list_is_a_job_over_many_files_too() {
     check(&world, job, &files).await;
 }
 
-/// Puts these files into the bucket of others, below `in/`.
+/// Puts these files into the external bucket, below `in/`.
 fn lay_down(world: &World, files: &[File]) {
     for File { name, content_type, bytes, .. } in files {
         let key = keys::in_bucket(INPUT_BUCKET, &format!("in/{name}"));

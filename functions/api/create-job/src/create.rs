@@ -56,7 +56,7 @@ pub struct Creator {
     pub limits: CreateLimits,
     pub type_limits: Arc<JobTypeLimits>,
     pub owner_priorities: OwnerPriorities,
-    /// The buckets of others that jobs may use, and the lists of their objects.
+    /// The external buckets that jobs may use, and the lists of their objects.
     pub buckets: OtherBuckets,
     pub lists: Arc<dyn ObjectLists>,
 }

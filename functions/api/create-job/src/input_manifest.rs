@@ -1,4 +1,4 @@
-//! An input manifest: an upload that lists objects in buckets of others, as S3 Batch Operations and S3 Inventory write it.
+//! An input manifest: an upload that lists objects in external buckets, as S3 Batch Operations and S3 Inventory write it.
 //!
 //! A CSV file without a header has the bucket and the key in its first two columns, and the key is URL-encoded. With a
 //! header, and as JSON lines or Parquet, it has the columns `bucket` and `key`, as they are.

@@ -1,4 +1,4 @@
-//! The objects below a prefix of a bucket of others, and their list.
+//! The objects below a prefix of an external bucket, and their list.
 
 use rowmill_api::request::ObjectSource;
 use rowmill_core::model::files::ListedFile;

@@ -4,7 +4,7 @@
 //! case, [`chunk_size`] says how large the chunks are, [`tallies_ahead`] how many tallies are sent ahead, [`source`]
 //! detects the job's source, [`error`] has the errors, [`items`] is the text of items in the request, [`dedupe`] the
 //! key of a job that must not be created twice, [`awaits`] what a job waits for, [`inputs`] and `input_manifest` list
-//! objects in buckets of others, `list_text` is the list of a job's files, [`params`] has the names of params, [`preview`] shows the beginning of a file,
+//! objects in external buckets, `list_text` is the list of a job's files, [`params`] has the names of params, [`preview`] shows the beginning of a file,
 //! [`estimate`] the time and the cost of a job, [`request`] is the body of a request, [`handler`] maps the HTTP request
 //! to the use case and its result to the response, [`limits`] holds the limits, [`mod@start`] builds it.
 

@@ -52,7 +52,7 @@ pub struct SourceDetector<'a> {
     pub outstanding: &'a Arc<dyn OutstandingUploads>,
     /// The jobs, whose results may be read.
     pub jobs: &'a Arc<dyn JobStore>,
-    /// The buckets of others that it may read.
+    /// The external buckets that it may read.
     pub inputs: &'a AllowedBuckets,
     /// The current time. Expired uploads count as unknown.
     pub now: Timestamp,

@@ -1,4 +1,4 @@
-//! Files that `fetch-file` fetches from servers and buckets of others.
+//! Files that `fetch-file` fetches from external servers and buckets.
 //!
 //! The upload's row is written before the message. If the process dies in between, nobody has the upload's name: the
 //! client asks again, and the row expires.
@@ -26,7 +26,7 @@ pub const UNKNOWN_TYPE: &str = "application/octet-stream";
 /// Asks `fetch-file` for files.
 pub struct FetchOrders {
     pub hosts: FetchHosts,
-    /// The buckets of others that may be read.
+    /// The external buckets that may be read.
     pub inputs: AllowedBuckets,
     pub fetches: Arc<dyn Queue<FetchMessage>>,
 }

@@ -25,7 +25,7 @@ pub static FUNCTION: Function = Function {
         Use::of("Requests", &["dynamodb:GetItem", "dynamodb:UpdateItem"], &[ADMISSION_TABLE])
             .why("Counts the requests of a worker, and looks whether it is blocked."),
         Use::FILES.unseen(&[("s3:GetObject", "Bucket/inbox/*", "reading the items of a job on a file of the inbox")]),
-        Use::INPUTS.unseen(&[("s3:GetObject", "InputBuckets/*", "lending the rows of a bucket of others")]),
+        Use::INPUTS.unseen(&[("s3:GetObject", "InputBuckets/*", "lending the rows of an external bucket")]),
         Use::MISSING_OBJECTS.unseen(&[("s3:ListBucket", "Bucket", "finding that the file of a job is gone")]),
         Use::RESULTS
             .why("The run outputs of workers, their products by presigned requests, and chunks that are objects."),

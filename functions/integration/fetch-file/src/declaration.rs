@@ -11,7 +11,7 @@ use crate::fetch::TIME_LIMIT;
 
 pub static FUNCTION: Function = Function {
     name: "fetch-file",
-    purpose: "Fetches files from servers and buckets of others.",
+    purpose: "Fetches files from external servers and buckets.",
     triggers: &[Trigger::single(FETCHES_QUEUE, Figure::Is(5), "Each fetches four parts of one file at a time.")],
     timeout: Figure::Is(TIME_LIMIT.as_secs() as u32),
     memory_megabytes: Figure::Is(512),

@@ -1,4 +1,4 @@
-//! Files on servers of others, and objects in buckets of others.
+//! Files on external servers, and objects in external buckets.
 
 use std::ops::Range;
 use std::sync::Arc;

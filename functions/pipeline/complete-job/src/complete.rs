@@ -5,7 +5,7 @@
 //! lease), and sends the message again. If it dies before, the queue delivers its message again, and the next
 //! invocation resumes the composition that was named last.
 //!
-//! The results of a job that has ended may have to be copied into a bucket of others, see [`copy`](crate::copy).
+//! The results of a job that has ended may have to be copied into an external bucket, see [`copy`](crate::copy).
 
 use std::sync::Arc;
 use std::time::Duration;

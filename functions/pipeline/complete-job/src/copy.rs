@@ -1,4 +1,4 @@
-//! Copies the results of an ended job into a bucket of others.
+//! Copies the results of an ended job into an external bucket.
 //!
 //! The manifest that the row of an ended job names never changes. So whoever copies, and how often, stores the same
 //! bytes under the same keys. The manifest comes last: a copy without it is not whole. An object beside the results says

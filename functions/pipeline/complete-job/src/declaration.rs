@@ -7,7 +7,7 @@ use crate::limits::CompleteLimits;
 
 pub static FUNCTION: Function = Function {
     name: "complete-job",
-    purpose: "Composes the results of a job, ends it exactly once and releases its slots. Copies the results into a bucket of others.",
+    purpose: "Composes the results of a job, ends it exactly once and releases its slots. Copies the results into an external bucket.",
     triggers: &[Trigger::single(COMPLETIONS_QUEUE, Figure::Is(10), "One completion may take most of an invocation.")],
     timeout: Figure::Set("CompleteTimeoutSeconds"),
     memory_megabytes: Function::SMALL,
@@ -20,7 +20,7 @@ pub static FUNCTION: Function = Function {
         Use::INPUTS.unseen(&[(
             "s3:GetObject",
             "InputBuckets/*",
-            "copying the skipped rows of a stopped job over a bucket of others",
+            "copying the skipped rows of a stopped job over an external bucket",
         )]),
         Use::OUTPUTS,
         Use::MISSING_OBJECTS,

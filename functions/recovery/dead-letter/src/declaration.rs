@@ -21,7 +21,7 @@ pub static FUNCTION: Function = Function {
             .why("Releases the slots of a job that complete-job could not end."),
         Use::FILES,
         Use::RESULTS,
-        Use::INPUTS.unseen(&[("s3:GetObject", "InputBuckets/*", "giving up a chunk of a job over a bucket of others")]),
+        Use::INPUTS.unseen(&[("s3:GetObject", "InputBuckets/*", "giving up a chunk of a job over an external bucket")]),
         Use::MISSING_OBJECTS,
         Use::send(&[ITEMS_QUEUE, ITEMS_HIGH_QUEUE, ITEMS_LOW_QUEUE, ISOLATE_QUEUE, LANES_QUEUE, COMPLETIONS_QUEUE]),
     ],

@@ -10,7 +10,7 @@ use crate::cost::JobCost;
 #[serde(rename_all = "camelCase")]
 pub struct EstimateView {
     /// How many items the job would have, as far as its size and its first rows tell. Null if they do not: for a
-    /// dataset, a workbook and a Parquet file. Then nothing else is known either.
+    /// dataset, a workbook, a Parquet file and objects that are not listed yet. Then nothing else is known either.
     pub items: Option<u64>,
     /// Whether `items` is certain: all of the input was looked at.
     pub items_final: bool,

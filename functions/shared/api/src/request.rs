@@ -55,8 +55,8 @@ pub struct CreateJobRequest {
     #[serde(default, deserialize_with = "items", skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Vec<Map<String, Value>>>, min_items = 1, max_items = 1000)]
     pub items: Option<Vec<Map<String, Value>>>,
-    /// Whether a job of the caller that does the same with the same file is returned in place of a new one. Needs
-    /// `fileGuid`.
+    /// Whether a job of the caller that does the same with the same files is returned in place of a new one. Needs
+    /// `fileGuid` or `source.files`.
     #[serde(default, deserialize_with = "dedupe", skip_serializing_if = "Option::is_none")]
     pub dedupe: Option<DedupeBy>,
     /// Parameters of the job type and of the file's format. At most 128 KiB of JSON.
@@ -110,10 +110,10 @@ pub struct JobSource {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(min_items = 1, max_items = 1000)]
     pub files: Option<Vec<FileGuid>>,
-    /// Objects in a bucket of others, which are read where they lie.
+    /// Objects in an external bucket, which are read where they lie.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub s3: Option<ObjectSource>,
-    /// An upload that lists objects in buckets of others, which are read where they lie.
+    /// An upload that lists objects in external buckets, which are read where they lie.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub manifest: Option<FileGuid>,
 }
@@ -434,7 +434,7 @@ pub struct FetchSource {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(min_length = 1, max_length = 2048)]
     pub url: Option<String>,
-    /// An object in a bucket of others.
+    /// An object in an external bucket.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub s3: Option<FetchObject>,
 }

@@ -45,7 +45,7 @@ pub struct ResultsView {
     pub copy: Option<CopyView>,
 }
 
-/// The copy of the results in a bucket of others.
+/// The copy of the results in an external bucket.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct CopyView {

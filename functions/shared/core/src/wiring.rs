@@ -26,7 +26,7 @@ pub struct Ports {
     pub objects: Port<dyn Objects>,
     pub multipart: Port<dyn MultipartObjects>,
     pub transfers: Port<dyn DirectTransfers>,
-    /// The files in buckets of others.
+    /// The files in external buckets.
     pub lists: Port<dyn ObjectLists>,
     /// Files to fetch.
     pub fetches: Port<dyn Queue<FetchMessage>>,

@@ -1,10 +1,10 @@
-//! The buckets of others that callers may read or have results stored in.
+//! The external buckets that callers may read or have results stored in.
 
 use rowmill_core::model::ids::Owner;
 
 use crate::BucketSettings;
 
-/// The buckets of others.
+/// The external buckets.
 #[derive(Clone, Debug)]
 pub struct OtherBuckets {
     /// Those that callers may read.
@@ -30,13 +30,13 @@ struct Said {
 }
 
 static INPUTS: Said = Said {
-    uses_none: "is not allowed: this stack reads no buckets of others, see its parameter `InputBuckets`.",
+    uses_none: "is not allowed: this stack reads no external buckets, see its parameter `InputBuckets`.",
     may_not_use: "is not a bucket that this stack may read, see its parameter `InputBuckets`.",
     prefix: "InputPrefix",
 };
 
 static OUTPUTS: Said = Said {
-    uses_none: "is not allowed: this stack stores nothing in buckets of others, see its parameter `OutputBuckets`.",
+    uses_none: "is not allowed: this stack stores nothing in external buckets, see its parameter `OutputBuckets`.",
     may_not_use: "is not a bucket that this stack may write to, see its parameter `OutputBuckets`.",
     prefix: "OutputPrefix",
 };
@@ -119,7 +119,7 @@ mod tests {
 
     #[test]
     fn the_buckets_of_the_settings_may_be_used_but_not_that_of_the_stack() {
-        assert!(of("", "").inputs.check_bucket("data").unwrap_err().contains("no buckets of others"));
+        assert!(of("", "").inputs.check_bucket("data").unwrap_err().contains("no external buckets"));
         let all = of("arn:aws:s3:::data,arn:aws-cn:s3:::more,arn:aws:s3:::own", "");
         for (bucket, is_allowed) in [("data", true), ("more", true), ("own", false), ("mor", false), ("", false)] {
             assert_eq!(all.inputs.check_bucket(bucket).is_ok(), is_allowed, "{bucket}");

@@ -201,12 +201,12 @@ impl Use {
     /// Reads uploads and dropped files.
     pub const FILES: Self = Self::of("Files", &["s3:GetObject"], &[BUCKET]).parts(&["/uploads/*", "/inbox/*"]);
 
-    /// Reads the files of jobs in buckets of others.
+    /// Reads the files of jobs in external buckets.
     pub const INPUTS: Self = Self::on("Inputs", &["s3:GetObject"], INPUT_OBJECTS, "InputBuckets/*")
         .only_if("HasInputBuckets")
-        .why("Files of jobs that lie in buckets of others.");
+        .why("Files of jobs that lie in external buckets.");
 
-    /// Stores copies of results in buckets of others.
+    /// Stores copies of results in external buckets.
     pub const OUTPUTS: Self =
         Self::on("Outputs", &["s3:PutObject", "s3:ListMultipartUploadParts"], OUTPUT_OBJECTS, "OutputBuckets/*")
             .only_if("HasOutputBuckets")

@@ -130,7 +130,7 @@ const fn late(says: &'static str, means: &'static str, meanwhile: &'static str, 
 
 queues! {
     FETCHES_QUEUE = "Fetches", "FETCHES", "fetches", {
-        about: "Files to fetch from the servers of others.",
+        about: "Files to fetch from the external servers.",
         deliveries: (20, "More than fetch-file tries itself, which then gives the file up."),
         dead_letters: "Fetches",
         late: late(

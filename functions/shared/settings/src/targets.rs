@@ -1,4 +1,4 @@
-//! Servers of others: those that job types call, and those that files are fetched from.
+//! External servers: those that job types call, and those that files are fetched from.
 
 crate::settings! {
     /// The job types that call a target.
@@ -19,7 +19,7 @@ crate::settings! {
 }
 
 crate::settings! {
-    /// The buckets of others that jobs may read or have results stored in.
+    /// The external buckets that jobs may read or have results stored in.
     #[derive(Clone, PartialEq, Eq, Debug)]
     pub struct BucketSettings {
         /// The ARNs of those that are read, with commas between them.

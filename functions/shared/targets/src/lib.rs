@@ -1,4 +1,4 @@
-//! Servers of others: targets, which are job types in any language, and sources, which files are fetched from.
+//! External servers: targets, which are job types in any language, and sources, which files are fetched from.
 //!
 //! A job type can be implemented by a target instead of Rust code: by a Lambda function or a web service. The setting
 //! `ROWMILL_JOB_TARGETS` of the functions configures targets, see [`config`]. [`Targets`] turns the configuration into

@@ -169,7 +169,7 @@ impl Observer for Reporter {
 #[derive(Clone, Copy)]
 enum Direction {
     Up,
-    /// From a server of others into the stack.
+    /// From an external server into the stack.
     Fetch,
     Down,
 }

@@ -1,4 +1,4 @@
-//! A file that the stack fetches from a server of others.
+//! A file that the stack fetches from an external server.
 
 use std::time::Duration;
 

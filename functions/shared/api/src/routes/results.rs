@@ -23,7 +23,7 @@ routes! {
                 "limit", "The most items of a page: 100 if left out, at most 1,000.",
                 r#"{"type": "integer", "minimum": 1, "maximum": 1000}"#,
             ),
-            query("after", "The `next` of the page before.", r#"{"type": "integer", "format": "int64", "minimum": 0}"#),
+            query("after", "The `next` of the page before.", r#"{"type": "string", "pattern": "^[0-9]{1,18}$"}"#),
             query("code", "Only failed items with this code.", r#"{"type": "string"}"#),
             query("column", "Only those of which this column is wrong. Empty: those that name no column.", r#"{"type": "string"}"#),
             query("rule", "Only those that break this rule of the schema. Empty: those that break none.", r#"{"type": "string"}"#),

@@ -11,7 +11,7 @@ routes! {
         summary: "Store a small file, announce a big one, or have one fetched",
         description: "Send a small file (at most 5 MB) as the body, with its own content type. For a bigger file send \
                       an announcement as `application/json`; the answer has one presigned request for the whole file, or \
-                      one for each part. A file on a server of others is fetched, if the stack may fetch from that server: \
+                      one for each part. A file on an external server is fetched, if the stack may fetch from that server: \
                       send its URL as `application/json`, and look at the upload until it is `ready`. Any content type is accepted for a file, except `application/json` and forms. A \
                       text type needs UTF-8; send other bytes as `application/octet-stream`.",
         parameters: &[query(

@@ -214,7 +214,7 @@ pub fn read_redrive_items(bytes: &[u8]) -> Result<Vec<RedriveItem>, PortError> {
     items.map_err(|error| PortError::invalid("reading the items of a redrive", error))
 }
 
-/// A bucket of others answers that it denies a missing object, too.
+/// An external bucket answers that it denies a missing object, too.
 fn read_error(key: &str, error: PortError) -> InputError {
     match error {
         PortError::Denied { .. } | PortError::Invalid { .. } if keys::of_other_bucket(key).is_some() => {

@@ -72,7 +72,7 @@ impl ResultKind {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ResultsTo {
-    /// A bucket of others that the stack may write to.
+    /// An external bucket that the stack may write to.
     pub bucket: String,
     /// What the keys begin with. Behind it stand the type and the name of the job, its attempt, and the name of the file.
     #[serde(default, skip_serializing_if = "String::is_empty")]

@@ -35,7 +35,7 @@ pub struct Upload {
 pub struct Origin {
     /// Its URL as others may see it: without the query, which may be as good as a password.
     pub shown: String,
-    /// Its whole URL, or its key in a bucket of others, until the file is stored or given up.
+    /// Its whole URL, or its key in an external bucket, until the file is stored or given up.
     pub url: Option<String>,
     /// The version that is fetched, as its server names it: an entity tag, or the time of its last change.
     pub validator: Option<String>,
@@ -48,7 +48,7 @@ impl fmt::Debug for Origin {
 }
 
 impl Origin {
-    /// An object in a bucket of others, by its key.
+    /// An object in an external bucket, by its key.
     pub fn of_object(key: String) -> Self {
         Self { shown: key.clone(), url: Some(key), validator: None }
     }

@@ -2,7 +2,7 @@ use async_trait::async_trait;
 
 use crate::ports::PortError;
 
-/// Lists the objects of buckets of others.
+/// Lists the objects of external buckets.
 #[async_trait]
 pub trait ObjectLists: Send + Sync {
     /// The objects of this bucket whose keys begin with `prefix` and come after `after`, by key: up to a thousand.

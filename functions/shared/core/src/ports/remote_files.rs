@@ -4,7 +4,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use bytes::Bytes;
 
-/// Files on servers of others.
+/// Files on external servers.
 #[async_trait]
 pub trait RemoteFiles: Send + Sync {
     /// Looks at the file at this URL.

@@ -5,7 +5,7 @@ use rowmill_core::ports::PortError;
 
 use crate::sdk::denied::{denied, is_denied};
 
-/// Maps a failed request for this key to what the caller does about it. What is wrong with a bucket of others is not a
+/// Maps a failed request for this key to what the caller does about it. What is wrong with an external bucket is not a
 /// fault of the stack.
 pub fn error_at<E>(key: &str, doing: &'static str, error: SdkError<E, HttpResponse>) -> PortError
 where
