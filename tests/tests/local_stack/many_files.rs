@@ -127,6 +127,7 @@ fn one_job_reads_the_objects_of_a_bucket_where_they_lie() {
         let rows: Vec<Option<u64>> = (0..objects).map(|number| object(number).2).collect();
         let good: u64 = rows.iter().flatten().sum();
         let damaged = rows.iter().filter(|rows| rows.is_none()).count();
+        println!("{objects} objects: {}", shown["cost"]);
         assert_eq!((&shown["itemsSucceeded"], &shown["itemsFailed"]), (&json!(good), &json!(damaged)), "{shown}");
         let files = listed(stack, &job).await;
         assert_eq!(files.len() as u64, objects);
