@@ -88,7 +88,7 @@ impl ItemPages {
                 Found::Nothing if steps >= OUTPUT_STEPS && walk.after() > after => break Some(walk.after()),
                 Found::Nothing => steps += 1,
                 Found::Output(ItemOutput { row, output }) => {
-                    let item = SucceededItem { row, output: Some(output) };
+                    let item = SucceededItem::of(row, output);
                     if !page.takes(item, |item| item.output = None)? {
                         break Some(page.items.last().map_or(after, |last| last.row));
                     }

@@ -81,8 +81,19 @@ pub struct SucceededItem {
     /// Its 1-based row number; the header is not counted. In a job over many files, its number in the job.
     #[schema(minimum = 1)]
     pub row: u64,
+    /// Always `succeeded`.
+    pub code: String,
+    /// How it ended, for a person.
+    pub message: String,
     /// Its part of the output file, without a line end. Null if it is too long for a page.
     pub output: Option<String>,
+}
+
+impl SucceededItem {
+    /// The item of this row with this output.
+    pub fn of(row: u64, output: String) -> Self {
+        Self { row, code: "succeeded".to_owned(), message: "processed".to_owned(), output: Some(output) }
+    }
 }
 
 words! {

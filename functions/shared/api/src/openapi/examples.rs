@@ -416,7 +416,7 @@ fn skipped_items() -> SkippedItemPage {
 
 fn succeeded_items() -> SucceededItemPage {
     let output = r#"{"row":7,"key":"7"}"#;
-    SucceededItemPage { items: vec![SucceededItem { row: 7, output: Some(output.to_owned()) }], next: Some("7".into()) }
+    SucceededItemPage { items: vec![SucceededItem::of(7, output.to_owned())], next: Some("7".into()) }
 }
 
 fn files() -> FilePage {
