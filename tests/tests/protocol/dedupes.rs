@@ -76,7 +76,8 @@ async fn a_request_over_many_files_finds_the_job_over_the_same_bytes_in_the_same
     is_found(&world, &over(&[again, other]), job).await;
     world.run().await;
     is_found(&world, &over(&[one, other]), job).await;
-    for files in [&[other, one][..], &[one], &[one, again, other]] {
+    let as_long = world.store_csv(FILE.replace('1', "7")).await;
+    for files in [&[other, one][..], &[one], &[one, again, other], &[as_long, other]] {
         assert_ne!(new(&world, &over(files)).await, job);
     }
 }
