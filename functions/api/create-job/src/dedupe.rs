@@ -4,6 +4,7 @@ use rowmill_core::model::files::ListedFile;
 use rowmill_core::model::spec::{Source, SourceFile, Spec};
 use serde_json::{Value, json};
 
+use crate::list_text::files_of;
 use crate::request::{CreateJobRequest, digest};
 
 /// The dedupe key of a job. `None` if it reads no object. The list is that of its files, if it reads many.
@@ -65,9 +66,8 @@ pub fn key(spec: &Spec, list: &[u8], request: &CreateJobRequest) -> Option<Strin
 
 /// A digest of the bytes of these files, in their order, and of what may decide how they are read.
 fn bytes_of(list: &[u8]) -> Option<String> {
-    let lines = list.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
-    let files = lines.map(|line| {
-        let ListedFile { name, etag, size, content_type, .. } = serde_json::from_slice(line).ok()?;
+    let files = files_of(list).map(|file| {
+        let ListedFile { name, etag, size, content_type, .. } = file.ok()?;
         Some(json!([endings(&name), etag, size, content_type]))
     });
     Some(digest(&Value::from(files.collect::<Option<Vec<_>>>()?)))

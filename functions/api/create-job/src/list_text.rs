@@ -23,7 +23,7 @@ const ITEM_FILES_MAX: u64 = 1000;
 /// The list of the files of a job, as it is stored.
 #[derive(Debug)]
 pub struct ListText {
-    pub text: Vec<u8>,
+    text: Vec<u8>,
     pub files: u64,
     /// The bytes of all files.
     bytes: u64,
@@ -74,6 +74,11 @@ impl ListText {
         let message = format!("names so many files that {why}. Create a job for each part of them.");
         Err(InvalidField::new("source", message).into())
     }
+}
+
+/// The files of the text of a list, in their order.
+pub fn files_of(text: &[u8]) -> impl Iterator<Item = serde_json::Result<ListedFile>> {
+    text.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()).map(serde_json::from_slice)
 }
 
 /// A file of the caller, as a line of a list. A file without a name is named by its guid.

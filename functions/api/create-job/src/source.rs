@@ -257,7 +257,7 @@ impl SourceDetector<'_> {
 }
 
 /// The source of a job over this file, which is opened.
-fn detected(file: SourceFile, opened: Opened) -> DetectedSource {
+pub fn detected(file: SourceFile, opened: Opened) -> DetectedSource {
     let Opened { packing, head, warnings, first, params } = opened;
     let source = match packing {
         None => Source::File(file),

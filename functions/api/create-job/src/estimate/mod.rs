@@ -18,8 +18,9 @@ use rowmill_formats::{FirstText, OpenError, decode_prefix, open};
 use crate::create::{Creator, Specified};
 use crate::error::CreateJobError;
 use crate::estimate::model::{Size, Workers};
+use crate::list_text::files_of;
 use crate::request::{CreateJobRequest, check, check_dedupe};
-use crate::source;
+use crate::source::{self, DetectedSource, detected};
 
 /// The most text of a packed file that is decoded to find out how much text there is, in bytes.
 const DECODED_MAX_BYTES: usize = 4 * 1024 * 1024;
@@ -96,12 +97,10 @@ impl Creator {
 
     /// The size of these files, judged by some of them that lie evenly in their list.
     async fn size_of_files(&self, spec: &Spec, list: &FileList, text: &[u8]) -> Result<Option<Size>, CreateJobError> {
-        let lines: Vec<&[u8]> = text.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()).collect();
-        let every = lines.len().div_ceil(FILES_SEEN).max(1);
+        let every = usize::try_from(list.files).unwrap_or(usize::MAX).div_ceil(FILES_SEEN).max(1);
         let (mut seen, mut stored) = (Size { items: 0, bytes: 0, files: list.files, is_final: every == 1 }, 0_u64);
-        for line in lines.into_iter().step_by(every) {
-            let file: ListedFile =
-                serde_json::from_slice(line).map_err(|error| PortError::invalid("reading a list of files", error))?;
+        for file in files_of(text).step_by(every) {
+            let file = file.map_err(|error| PortError::invalid("reading a list of files", error))?;
             let size = match self.open_listed(spec, &file).await {
                 Ok((spec, first)) => self.size_of_file(&spec, &first).await?,
                 Err(OpenError::Port(error)) => return Err(error.into()),
@@ -129,11 +128,8 @@ impl Creator {
         let content_type = file.content_type.as_deref().unwrap_or_default();
         let (object, named) = (file.object(), (content_type, Some(&*file.name)));
         let opened = open(&self.objects, &object, named, &spec.params, self.limits.header_max_bytes).await?;
-        let source = match opened.packing {
-            None => Source::File(object),
-            Some(packing) => Source::Packed { file: object, packing },
-        };
-        Ok((Spec { source, head: opened.head, ..spec.clone() }, opened.first))
+        let DetectedSource { source, head, first, .. } = detected(object, opened);
+        Ok((Spec { source, head, ..spec.clone() }, first))
     }
 
     /// The size of one file.
