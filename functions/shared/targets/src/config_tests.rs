@@ -45,7 +45,7 @@ fn a_target_may_take_no_input() {
     let json = r#"{"report": {"webhook": "https://example.com/hook", "input": "none"}}"#;
     assert_eq!(parse(json, &[]).unwrap()[0].input, InputKind::None);
     let wrong = error_for(json!({ "invoke": FUNCTION, "input": "dataset" }));
-    assert!(wrong.contains("expected `file` or `none`"), "{wrong}");
+    assert!(wrong.contains("expected one of `file`, `files`, `none`"), "{wrong}");
 }
 
 #[test]
