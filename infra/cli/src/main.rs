@@ -5,8 +5,8 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 use rowmill::command::control::Control;
 use rowmill::command::{
-    CommandError, audit, bench, block, control, dead_letters, export, gateway, job, jobs, login, open, preview,
-    redrive, results, retune, run, top, upload, webhook_key, why, work, workers,
+    CommandError, again, audit, bench, block, control, datasets, dead_letters, export, gateway, job, jobs, login, open,
+    preview, redrive, results, retune, run, top, upload, webhook_key, why, work, workers,
 };
 use rowmill::operate::{Deploy, Down, Status, Up};
 
@@ -22,6 +22,8 @@ struct Rowmill {
 enum Command {
     Run(Box<run::RunArgs>),
     Export(export::ExportArgs),
+    Again(again::AgainArgs),
+    Datasets(datasets::DatasetsArgs),
     Results(results::ResultsArgs),
     Upload(upload::UploadArgs),
     Preview(Box<preview::PreviewArgs>),
@@ -67,6 +69,8 @@ async fn main() -> ExitCode {
     let result = match Rowmill::parse().command {
         Command::Run(args) => run::execute(*args).await,
         Command::Export(args) => export::execute(args).await,
+        Command::Again(args) => again::execute(args).await,
+        Command::Datasets(args) => datasets::execute(args).await,
         Command::Results(args) => results::execute(args).await,
         Command::Upload(args) => upload::execute(args).await,
         Command::Preview(args) => preview::execute(*args).await,

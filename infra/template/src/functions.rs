@@ -20,6 +20,7 @@ pub fn all() -> Vec<&'static Function> {
         &process_items::declaration::FUNCTION,
         &complete_job::declaration::FUNCTION,
         &job_status::declaration::FUNCTION,
+        &browse_datasets::declaration::FUNCTION,
         &cancel_job::declaration::FUNCTION,
         &redrive_job::declaration::FUNCTION,
         &work_task::declaration::FUNCTION,

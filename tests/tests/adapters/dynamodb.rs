@@ -1,49 +1,12 @@
-use std::collections::HashMap;
-use std::ops::Deref;
-
-use aws_sdk_dynamodb::types::AttributeValue;
-use rowmill_aws::adapters::dynamodb::{DynamoDbRecordStore, DynamoDbTasks, bucket_of};
-use rowmill_core::contract::{self, Records};
+use rowmill_aws::adapters::dynamodb::{DynamoDbRecordStore, DynamoDbTasks};
+use rowmill_core::contract;
 use rowmill_core::model::ids::JobGuid;
-use rowmill_core::model::records::{Dataset, RecordVersion, Upsert, Upserted};
+use rowmill_core::model::records::{Dataset, DatasetRecord, RecordVersion, Upserted, Writer};
 use rowmill_core::ports::{PortError, RecordStore};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use uuid::Uuid;
 
 use crate::dynamodb_server::Server;
-
-/// The record store with direct access to its table.
-struct Viewed<'a> {
-    server: &'a Server,
-    store: DynamoDbRecordStore,
-    table: String,
-}
-
-impl<'a> Viewed<'a> {
-    async fn new(server: &'a Server) -> Self {
-        let (store, table) = server.record_store().await;
-        Self { server, store, table }
-    }
-}
-
-impl Deref for Viewed<'_> {
-    type Target = DynamoDbRecordStore;
-
-    fn deref(&self) -> &DynamoDbRecordStore {
-        &self.store
-    }
-}
-
-impl Records for Viewed<'_> {
-    async fn record(&self, dataset: &Dataset, key: &str) -> Option<(String, Map<String, Value>)> {
-        let request = self.server.client.get_item().table_name(&self.table).consistent_read(true);
-        let bucket = AttributeValue::S(bucket_of(dataset, key));
-        let request = request.key("bucket", bucket).key("key", AttributeValue::S(key.to_owned()));
-        let item: HashMap<_, _> = request.send().await.unwrap().item?;
-        let version = item["version"].as_s().unwrap().clone();
-        Some((version, serde_dynamo::from_attribute_value(item["fields"].clone()).unwrap()))
-    }
-}
 
 #[tokio::test]
 async fn the_job_store_keeps_the_contract() {
@@ -67,23 +30,23 @@ async fn the_upload_store_keeps_the_contract() {
 #[tokio::test]
 async fn the_record_store_keeps_the_contract() {
     let server = Server::start().await;
-    contract::record_store(async || Viewed::new(&server).await).await;
+    contract::record_store(async || server.record_store().await.0).await;
 }
 
 pub(crate) fn dataset() -> Dataset {
     Dataset { name: "d".to_owned(), partitions: 256 }
 }
 
-pub(crate) fn upsert(key: &str, fields: Value) -> Upsert {
+pub(crate) fn upsert(key: &str, fields: Value) -> DatasetRecord {
     let job_guid = JobGuid(Uuid::from_u128(1));
-    let version = RecordVersion { job_created_ms: 1_750_000_000_000, job_guid, row: 1 };
-    Upsert { key: key.to_owned(), version, fields: fields.as_object().cloned().unwrap() }
+    let version = RecordVersion { by: Writer { job_created_ms: 1_750_000_000_000, job_guid }, row: 1 };
+    DatasetRecord { key: key.to_owned(), version, fields: fields.as_object().cloned().unwrap() }
 }
 
 #[tokio::test]
 async fn a_record_that_dynamodb_rejects_does_not_fail_the_others() {
     let server = Server::start().await;
-    let store = Viewed::new(&server).await;
+    let (store, _) = server.record_store().await;
     let upserts = [
         upsert("a", json!({"n": 1})),
         upsert("b", json!({"n": 1e300})),
@@ -98,13 +61,13 @@ async fn a_record_that_dynamodb_rejects_does_not_fail_the_others() {
         assert!(matches!(result, Err(PortError::Invalid { .. })), "{results:?}");
     }
     assert!(matches!(results[5], Ok(Upserted::Written)), "{results:?}");
-    assert!(store.record(&dataset(), "d").await.is_some());
+    assert!(store.record(&dataset(), "d").await.unwrap().is_some());
 }
 
 #[tokio::test]
 async fn many_large_records_are_written_in_several_requests() {
     let server = Server::start().await;
-    let store = Viewed::new(&server).await;
+    let (store, _) = server.record_store().await;
     let upserts: Vec<_> = (0..40).map(|n| upsert(&n.to_string(), json!({"text": "x".repeat(300_000)}))).collect();
     let results = store.upsert(&dataset(), &upserts).await;
     assert!(results.iter().all(|result| matches!(result, Ok(Upserted::Written))), "{results:?}");

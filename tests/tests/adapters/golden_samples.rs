@@ -25,7 +25,7 @@ use rowmill_core::model::messages::{
 use rowmill_core::model::outstanding::{OutstandingLimits, OutstandingUpload};
 use rowmill_core::model::packing::{Compression, Packing, TextPacking};
 use rowmill_core::model::permit::PermitSeen;
-use rowmill_core::model::records::{Dataset, RecordVersion, Upsert};
+use rowmill_core::model::records::{Dataset, DatasetRecord, RecordVersion};
 use rowmill_core::model::request_limits::RequestLimits;
 use rowmill_core::model::results::{LeftOut, Manifest, ManifestFile, ResultFile, ResultKind, Results};
 use rowmill_core::model::run_output::{FailedItem, ItemOutput, RunOutput};
@@ -35,7 +35,7 @@ use rowmill_core::model::task::{Holder, Task};
 use rowmill_core::model::upload::{FetchBegun, FetchFailure, Multipart, Origin, Upload, UploadState};
 use rowmill_core::ports::{
     Admissions, Attempts, Blocks, Breakers, Ceilings, Checkpoints, CommitAnswer, Completion, Completions, Connections,
-    DeadLetters, Dedupe, Idempotency, Jobs, NewAttempt, NewJob, OutstandingUploads, Permits, RecordStore,
+    DeadLetters, Dedupe, Idempotency, Jobs, KeyRange, NewAttempt, NewJob, OutstandingUploads, Permits, RecordStore,
     RequestCounts, RequestToCount, Subscriptions, Tallies, Tasks, Tickets, UpdateAnswer, Updates, UploadStore,
     WAKE_SHARDS, Waits, WakeUps,
 };
@@ -118,8 +118,8 @@ impl Stores {
         self.write_live().await;
         self.write_tasks().await;
         let upsert =
-            Upsert { key: "k".into(), version: version(), fields: fields(json!({"n": 1.5, "t": ["ä", null]})) };
-        let dataset = self.records.open("d", 1).await.unwrap();
+            DatasetRecord { key: "k".into(), version: version(), fields: fields(json!({"n": 1.5, "t": ["ä", null]})) };
+        let dataset = self.records.open("d", 1, version().by).await.unwrap();
         assert!(self.records.upsert(&dataset, &[upsert]).await[0].is_ok());
     }
 
@@ -298,7 +298,7 @@ impl Stores {
             self.tasks.owners("render", 0, 9),
             self.tasks.last_ask("render"),
             self.records.opened("d"),
-            self.records.page(&Dataset { name: "d".into(), partitions: 1 }, 0, None, 9),
+            self.records.page(&Dataset { name: "d".into(), partitions: 1 }, 0, KeyRange::default(), 9),
         );
         lines
     }

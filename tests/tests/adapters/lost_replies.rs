@@ -20,7 +20,7 @@ use rowmill_core::model::dead_letter::{DeadLetter, DeadLetterKind};
 use rowmill_core::model::ids::{FileGuid, JobGuid, Owner, RunId};
 use rowmill_core::model::job::states::JobOutcome;
 use rowmill_core::model::job::{End, Job, Lease, Redrive, Stop, StopCode};
-use rowmill_core::model::records::{Dataset, RecordVersion, Upsert, Upserted};
+use rowmill_core::model::records::{Dataset, DatasetRecord, RecordVersion, Upserted, Writer};
 use rowmill_core::model::spec::{Source, SourceFile, Spec};
 use rowmill_core::model::tally::{ChunkAddress, Commit, Committed, Counts, Mark, MarkKind, Tally};
 use rowmill_core::ports::{
@@ -156,11 +156,12 @@ async fn a_job_ends_as_usual_if_every_reply_is_lost_once() {
 async fn a_record_is_written_or_superseded_if_the_reply_is_lost() {
     let server = Server::start().await;
     let store = DynamoDbRecordStore::new(lossy(&server).await, server.records_table().await);
-    let dataset = store.open("d", 256).await.unwrap();
+    let writer = Writer { job_created_ms: 1, job_guid: JobGuid(Uuid::from_u128(1)) };
+    let dataset = store.open("d", 256, writer).await.unwrap();
     assert_eq!(dataset, Dataset { name: "d".into(), partitions: 256 });
     for (row, key) in [(1, "a"), (2, "a"), (3, "b")] {
-        let version = RecordVersion { job_created_ms: 1, job_guid: JobGuid(Uuid::from_u128(1)), row };
-        let upsert = Upsert { key: key.into(), version, fields: serde_json::Map::new() };
+        let version = RecordVersion { by: writer, row };
+        let upsert = DatasetRecord { key: key.into(), version, fields: serde_json::Map::new() };
         let results = store.upsert(&dataset, &[upsert]).await;
         // More than its existence cannot be known.
         assert!(matches!(results[..], [Ok(Upserted::Written | Upserted::Superseded)]), "{results:?}");

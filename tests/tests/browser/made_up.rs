@@ -67,7 +67,7 @@ async fn show(tab: &Tab, guid: &str, changes: &Value) {
     let _: Value = tab.value(&format!("location.hash = '#/jobs/{guid}', null")).await;
     let word = quoted(changes["word"].as_str().unwrap_or("running"));
     tab.until(&format!(
-        "document.querySelector('job-page[guid={}] state-badge')?.textContent === {word}",
+        "document.querySelector('job-page[name={}] state-badge')?.textContent === {word}",
         quoted(guid)
     ))
     .await;

@@ -5,6 +5,7 @@
 //! the long job.
 
 mod browser;
+mod datasets;
 mod failed_rows;
 mod follow;
 mod made_up;

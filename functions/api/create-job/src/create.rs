@@ -393,6 +393,7 @@ impl Creator {
             max_concurrency: request.max_concurrency,
             output: None,
             results_to: request.results_to.clone(),
+            request: serde_json::to_value(request.to_repeat()).ok(),
             new_dataset_partitions: self.limits.new_dataset_partitions,
         }
     }

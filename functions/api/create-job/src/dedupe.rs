@@ -30,6 +30,8 @@ pub fn key(spec: &Spec, list: &[u8], request: &CreateJobRequest) -> Option<Strin
         max_concurrency,
         output,
         results_to,
+        // Deadline, tolerance and notes; the rest stands in the spec.
+        request: _,
         // Of importance only to a dataset that is not there yet.
         new_dataset_partitions: _,
     } = spec;

@@ -10,7 +10,8 @@ use rowmill_api::job::{JobPage, JobReader};
 use rowmill_api::problem::ProblemCode;
 use rowmill_api::routes::Operation;
 use rowmill_aws::host::http::{
-    Call, Problem, etag_of, json_response, path_parameter, query_parameter, response, to_be_polled, with_etag,
+    Call, Problem, etag_of, invalid_query, json_response, page_limit, path_parameter, query_parameter, response,
+    to_be_polled, with_etag,
 };
 use rowmill_core::items::audit::{AuditError, Auditor};
 use rowmill_core::items::files::FilesAt;
@@ -22,6 +23,7 @@ use rowmill_core::words::Word;
 
 use crate::items::{CauseFilter, ItemPages};
 use crate::limits::TASKS_PAGE_MAX;
+use crate::repeat::JobRequests;
 use crate::results::{JobResults, ResultsError};
 use crate::tasks::TaskPages;
 use crate::why::JobReasons;
@@ -47,6 +49,7 @@ pub struct JobPages {
     pub tasks: TaskPages,
     pub audits: Auditor,
     pub reasons: JobReasons,
+    pub requests: JobRequests,
     pub jobs_page_max: usize,
     pub items_page_max: usize,
 }
@@ -65,6 +68,7 @@ pub async fn handle(pages: &JobPages, call: Call) -> Result<Response<Body>, Prob
         Operation::ListDeadLetters => dead_letters(pages, call.owner()?, request).await,
         Operation::ListTasks => tasks(pages, call.owner()?, request).await,
         Operation::AuditJob => audit(pages, call.owner()?, request).await,
+        Operation::ShowRequest => job_request(pages, call.owner()?, request).await,
         Operation::ExplainJob => why(pages, call.owner()?, request).await,
         _ => Err(Problem::no_such_route()),
     }
@@ -95,7 +99,7 @@ async fn list(pages: &JobPages, owner: &Owner, request: &Request) -> Result<Resp
     let filter = JobFilter {
         state: outcome.map(StateFilter::Outcome).or(status.map(StateFilter::Status)),
         job_type: query_parameter(request, "jobType", "the name of a job type")?,
-        limit: limit(request, JOBS_DEFAULT, pages.jobs_page_max)?,
+        limit: page_limit(request, JOBS_DEFAULT, pages.jobs_page_max)?,
         after: query_parameter(request, "after", "a `next` that this API gave out")?,
     };
     if outcome.is_some() && status.is_some_and(|status| status != Status::Completed) {
@@ -121,7 +125,7 @@ fn one_of<W: Word>(known: &[W]) -> String {
 async fn items(pages: &JobPages, owner: &Owner, request: &Request) -> Result<Response<Body>, Problem> {
     let job_guid = path_parameter(request, "jobGuid")?;
     let after = query_parameter(request, "after", "a `next` that this API gave out")?.unwrap_or(0);
-    let limit = limit(request, ITEMS_DEFAULT, pages.items_page_max)?;
+    let limit = page_limit(request, ITEMS_DEFAULT, pages.items_page_max)?;
     let outcome = word(request, "outcome", &ItemsOutcome::ALL)?;
     let outcome = outcome.ok_or_else(|| invalid_query("outcome", format!("must be {}", one_of(&ItemsOutcome::ALL))))?;
     let job = pages.jobs.owned(owner, job_guid).await.map_err(|error| problem(error, job_guid))?;
@@ -159,7 +163,7 @@ async fn files(pages: &JobPages, owner: &Owner, request: &Request) -> Result<Res
     let after: Option<String> = query_parameter(request, "after", expected)?;
     let at = after.map_or(Ok(FilesAt::START), |after| after.parse());
     let at = at.map_err(|()| invalid_query("after", format!("must be {expected}")))?;
-    let limit = limit(request, ITEMS_DEFAULT, pages.items_page_max)?;
+    let limit = page_limit(request, ITEMS_DEFAULT, pages.items_page_max)?;
     let job = pages.jobs.owned(owner, job_guid).await.map_err(|error| problem(error, job_guid))?;
     match pages.items.files(&job, at, limit).await {
         // The cursor is none of this job.
@@ -201,6 +205,18 @@ async fn why(pages: &JobPages, owner: &Owner, request: &Request) -> Result<Respo
     Ok(json_response(200, &pages.reasons.of(&job).await?))
 }
 
+async fn job_request(pages: &JobPages, owner: &Owner, request: &Request) -> Result<Response<Body>, Problem> {
+    let job_guid = path_parameter(request, "jobGuid")?;
+    let job = pages.jobs.owned(owner, job_guid).await.map_err(|error| problem(error, job_guid))?;
+    match pages.requests.of(&job).await {
+        Ok(request) => Ok(json_response(200, &request)),
+        Err(PortError::NotFound) => Err(Problem::not_found(
+            "The request of this job is not known any more: an older version of Rowmill created it, or its items have expired.",
+        )),
+        Err(error) => Err(error.into()),
+    }
+}
+
 async fn tasks(pages: &JobPages, owner: &Owner, request: &Request) -> Result<Response<Body>, Problem> {
     let job_guid = path_parameter(request, "jobGuid")?;
     let expected = "a `next` that this API gave out for this job";
@@ -208,7 +224,7 @@ async fn tasks(pages: &JobPages, owner: &Owner, request: &Request) -> Result<Res
     if after.is_some_and(|after| after.job != job_guid) {
         return Err(invalid_query("after", format!("must be {expected}")));
     }
-    let limit = limit(request, TASKS_PAGE_MAX, TASKS_PAGE_MAX)?;
+    let limit = page_limit(request, TASKS_PAGE_MAX, TASKS_PAGE_MAX)?;
     let job = pages.jobs.owned(owner, job_guid).await.map_err(|error| problem(error, job_guid))?;
     Ok(json_response(200, &pages.tasks.page(&job, after, limit).await?))
 }
@@ -232,15 +248,6 @@ async fn product(pages: &JobPages, owner: &Owner, request: &Request) -> Result<R
         Err(PortError::NotFound) => Err(Problem::not_found("The job has no such product, or it has expired.")),
         Err(error) => Err(error.into()),
     }
-}
-
-fn limit(request: &Request, default: usize, max: usize) -> Result<usize, Problem> {
-    let limit = query_parameter(request, "limit", "a number")?.unwrap_or_else(|| default.min(max));
-    if (1..=max).contains(&limit) { Ok(limit) } else { Err(invalid_query("limit", format!("must be from 1 to {max}"))) }
-}
-
-fn invalid_query(name: &'static str, expected: String) -> Problem {
-    Problem::new(ProblemCode::InvalidQuery, format!("The query parameter `{name}` {expected}.")).parameter(name)
 }
 
 fn problem(error: PortError, job_guid: JobGuid) -> Problem {

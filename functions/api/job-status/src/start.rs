@@ -11,6 +11,7 @@ use crate::declaration::FUNCTION;
 use crate::handler::{self, JobPages};
 use crate::items::ItemPages;
 use crate::limits::{AUDIT_LIMITS, ITEMS_PAGE_MAX, JOBS_PAGE_MAX};
+use crate::repeat::JobRequests;
 use crate::results::JobResults;
 use crate::tasks::TaskPages;
 use crate::why::JobReasons;
@@ -26,6 +27,7 @@ impl JobPages {
     pub fn new(ports: &Ports, links: Links) -> Result<Self, Missing> {
         let (jobs, objects, clock) = (ports.jobs.get()?, ports.objects.get()?, ports.clock.get()?);
         let transfers = ports.transfers.get()?;
+        let requests = JobRequests { jobs: jobs.clone(), objects: objects.clone() };
         let items = ItemPages { jobs: jobs.clone(), objects: objects.clone() };
         let audits =
             Auditor { jobs: jobs.clone(), objects: objects.clone(), clock: clock.clone(), limits: AUDIT_LIMITS };
@@ -42,6 +44,7 @@ impl JobPages {
             results,
             tasks,
             reasons,
+            requests,
             jobs,
             jobs_page_max: JOBS_PAGE_MAX,
             items_page_max: ITEMS_PAGE_MAX,

@@ -5,6 +5,7 @@ import { h, setText, show } from "./elements.js";
 import { Notice } from "./job.js";
 import * as live from "./live.js";
 import * as session from "./sign-in.js";
+import "./datasets.js";
 import "./job-list.js";
 import "./job-page.js";
 import "./new-job.js";
@@ -21,6 +22,9 @@ import "./new-job.js";
 
 const MODES = { live: "Live", polling: "Polling", lost: "No connection", idle: "" };
 
+/** The elements of the views, by their addresses. @type {Record<string, string>} */
+const PAGES = { "jobs/…": "job-page", new: "new-job", datasets: "dataset-list", "datasets/…": "dataset-page" };
+
 class RowmillPage extends HTMLElement {
   /** @type {ClientConfig | null} */
   #config = null;
@@ -34,6 +38,7 @@ class RowmillPage extends HTMLElement {
   #links = [
     h("a", { href: "#/", text: "Jobs" }),
     h("a", { href: "#/new", text: "New job" }),
+    h("a", { href: "#/datasets", text: "Datasets" }),
   ];
 
   connectedCallback() {
@@ -78,8 +83,8 @@ class RowmillPage extends HTMLElement {
     const [, view = "", name = ""] = path.split("/");
     const shown = this.#view(view, name);
     if ("show" in shown) shown.show(new URLSearchParams(query));
-    this.#links.forEach((link, index) => {
-      const current = (index === 1) === (view === "new") && view !== "jobs";
+    this.#links.forEach((link) => {
+      const current = link.getAttribute("href") === `#/${view}` && !name;
       if (current) link.setAttribute("aria-current", "page");
       else link.removeAttribute("aria-current");
     });
@@ -91,10 +96,10 @@ class RowmillPage extends HTMLElement {
 
   /** The view of an address. One that holds something unsaved is the one that was left. @param {string} view @param {string} name */
   #view(view, name) {
-    const tag = view === "jobs" && name ? "job-page" : view === "new" ? "new-job" : "job-list";
-    const key = `${tag} ${tag === "job-page" ? name : ""}`;
+    const tag = PAGES[`${view}${name ? "/…" : ""}`] ?? "job-list";
+    const key = `${tag} ${name}`;
     for (const [other, left] of this.#views) if (!left.unsaved && (other !== key || !left.isConnected)) this.#views.delete(other);
-    const shown = this.#views.get(key) ?? h(tag, tag === "job-page" ? { guid: name } : {});
+    const shown = this.#views.get(key) ?? h(tag, name ? { name } : {});
     if (!this.#views.has(key) && "configure" in shown) shown.configure(this.#config);
     this.#views.set(key, shown);
     return shown;

@@ -10,6 +10,7 @@ import { Meter } from "./rate.js";
 import "./failed-rows.js";
 import "./job-files.js";
 import "./job-inputs.js";
+import "./job-settings.js";
 import "./job-tasks.js";
 
 /** @typedef {import("./job.js").JobView} JobView */
@@ -61,6 +62,7 @@ class JobPage extends HTMLElement {
   #rows = h("failed-rows");
   #files = h("job-files", { on: { cause: (/** @type {any} */ event) => this.#rows.filter(event.detail) } });
   #inputs = h("job-inputs");
+  #settings = h("job-settings");
   #audit = h("job-audit");
   #letters = h("dead-letters");
   #tasks = h("job-tasks");
@@ -69,7 +71,7 @@ class JobPage extends HTMLElement {
       h("button", { value: "", text: "Go on with the job" }), h("button", { value: "cancel", class: "danger filled", text: "Cancel job" })));
 
   get guid() {
-    return this.getAttribute("guid") ?? "";
+    return this.getAttribute("name") ?? "";
   }
 
   /** Whether there are corrections that were not sent. */
@@ -89,7 +91,7 @@ class JobPage extends HTMLElement {
         this.#plot),
       this.#error, this.#warnings, this.#files, this.#rows, this.#inputs,
       h("section", { class: "panel" }, h("h2", { text: "Details" }), this.#facts),
-      this.#audit, this.#letters, this.#tasks, this.#sure, this.#tuning,
+      this.#settings, this.#audit, this.#letters, this.#tasks, this.#sure, this.#tuning,
     );
     this.#sure.addEventListener("close", () => this.#sure.returnValue === "cancel" && this.#change(this.#cancel, "cancel"));
     this.#following = live.follow({ jobGuid: this.guid }, (view) => this.#take(view), () => this.#load());
@@ -175,6 +177,7 @@ class JobPage extends HTMLElement {
     this.#rows.update(job, this);
     this.#files.update(job);
     this.#inputs.update(job);
+    this.#settings.update(job);
     this.#audit.update(job);
     this.#letters.update(job);
     this.#tick();

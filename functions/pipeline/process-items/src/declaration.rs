@@ -42,7 +42,13 @@ pub static FUNCTION: Function = Function {
             .why("The breakers of the job types."),
         Use::of(
             "Records",
-            &["dynamodb:GetItem", "dynamodb:PartiQLInsert", "dynamodb:PartiQLUpdate", "dynamodb:PutItem"],
+            &[
+                "dynamodb:GetItem",
+                "dynamodb:PartiQLInsert",
+                "dynamodb:PartiQLUpdate",
+                "dynamodb:PutItem",
+                "dynamodb:UpdateItem",
+            ],
             &[RECORDS_TABLE],
         )
         .why(

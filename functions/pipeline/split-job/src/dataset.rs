@@ -9,9 +9,9 @@ use std::sync::Arc;
 use bytes::Bytes;
 use jiff::Timestamp;
 use rowmill_core::model::chunk_index::RecordPosition;
-use rowmill_core::model::records::Dataset;
+use rowmill_core::model::records::{Dataset, RecordItem};
 use rowmill_core::model::tally::CHUNKS_PER_TALLY;
-use rowmill_core::ports::{Clock, PortError, RecordStore};
+use rowmill_core::ports::{Clock, KeyRange, PortError, RecordStore};
 use rowmill_core::text::{Chunk, ChunkLimits, ChunkMode, Position};
 
 use crate::cut::{CutError, CutTally, STORED_TALLY_BYTES, StoredCut};
@@ -114,8 +114,10 @@ impl DatasetCut {
     async fn read_page(&mut self) -> Result<(), PortError> {
         let RecordPosition { partition, after } = &self.read_to;
         let partition = *partition;
-        let page = self.records.page(&self.dataset, partition, after.as_deref(), PAGE_RECORDS).await?;
+        let page =
+            self.records.page(&self.dataset, partition, KeyRange::behind(after.as_deref()), PAGE_RECORDS).await?;
         for record in page.records {
+            let record = RecordItem::from(record);
             let mut line =
                 serde_json::to_vec(&record).map_err(|error| PortError::invalid("writing a record", error))?;
             line.push(b'\n');

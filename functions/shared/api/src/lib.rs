@@ -15,6 +15,7 @@
 pub mod at_work;
 pub mod client_config;
 pub mod cost;
+pub mod dataset;
 pub mod dead_letter;
 pub mod document;
 pub mod estimate;

@@ -93,6 +93,30 @@ pub struct CreateJobRequest {
     pub metadata: Option<Map<String, Value>>,
 }
 
+impl CreateJobRequest {
+    /// What a later request for the same needs, without params and items, which are stored in another place. It waits
+    /// for no job, and makes a job in any case.
+    #[must_use]
+    pub fn to_repeat(&self) -> Self {
+        Self {
+            job_type: self.job_type.clone(),
+            file_guid: self.file_guid,
+            source: self.source.clone(),
+            after: None,
+            items: None,
+            dedupe: None,
+            params: Map::new(),
+            tolerance: self.tolerance,
+            max_concurrency: self.max_concurrency,
+            priority: self.priority,
+            deadline_seconds: self.deadline_seconds,
+            start_within_seconds: self.start_within_seconds,
+            results_to: self.results_to.clone(),
+            metadata: self.metadata.clone(),
+        }
+    }
+}
+
 /// The most uploads of a job.
 pub const FILES_MAX: usize = 1000;
 

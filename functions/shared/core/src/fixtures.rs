@@ -40,6 +40,7 @@ pub fn spec() -> Spec {
         output: None,
         inputs: None,
         results_to: None,
+        request: None,
         new_dataset_partitions: 256,
     }
 }

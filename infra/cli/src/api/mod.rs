@@ -18,6 +18,7 @@ use hyper::header::{CONTENT_LENGTH, CONTENT_TYPE};
 use hyper::{Request, StatusCode};
 use reqwest::Url;
 use rowmill_api::at_work::WorkerList;
+use rowmill_api::dataset::{DatasetList, RecordList};
 use rowmill_api::dead_letter::{self, DeadLetterList};
 use rowmill_api::estimate::EstimateView;
 use rowmill_api::item::FailedItemPage;
@@ -307,6 +308,11 @@ impl ApiClient {
         self.answer(call).await
     }
 
+    /// The request for a job that does the same as this one.
+    pub async fn request_of(&self, job_guid: JobGuid) -> Result<CreateJobRequest, ApiError> {
+        self.answer(self.call("look up request", Operation::ShowRequest, &job_guid.to_string())).await
+    }
+
     /// What holds a job up now.
     pub async fn why(&self, job_guid: JobGuid) -> Result<Why, ApiError> {
         self.answer(self.call("explain job", Operation::ExplainJob, &job_guid.to_string())).await
@@ -323,6 +329,23 @@ impl ApiClient {
     /// The results of an ended job, with links that expire.
     pub async fn results(&self, job_guid: JobGuid) -> Result<ResultsView, ApiError> {
         self.answer(self.call("look up results", Operation::ShowResults, &job_guid.to_string())).await
+    }
+
+    /// A page of the caller's datasets.
+    pub async fn datasets(&self, limit: usize, after: Option<&str>) -> Result<DatasetList, ApiError> {
+        let mut call = self.call("list datasets", Operation::ListDatasets, "");
+        call.url.query_pairs_mut().append_pair("limit", &limit.to_string());
+        if let Some(after) = after {
+            call.url.query_pairs_mut().append_pair("after", after);
+        }
+        self.answer(call).await
+    }
+
+    /// A page of the records of a dataset that `query` narrows.
+    pub async fn records(&self, dataset: &str, query: &[(&str, &str)]) -> Result<RecordList, ApiError> {
+        let mut call = self.call("list records", Operation::ListRecords, dataset);
+        call.url.query_pairs_mut().extend_pairs(query);
+        self.answer(call).await
     }
 
     /// The workers that have tasks, of all job types that the caller may work on.

@@ -75,7 +75,7 @@ pub async fn execute(args: ExportArgs) -> Result<ExitCode, CommandError> {
         priority: args.lifecycle.workers.priority,
         ..CreateJobRequest::default()
     };
-    args.lifecycle.carry_out(async |connection, stage| export(&args, &new_job, connection, stage).await).await
+    args.lifecycle.target.carry_out(async |connection, stage| export(&args, &new_job, connection, stage).await).await
 }
 
 async fn export(

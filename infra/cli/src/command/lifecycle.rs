@@ -1,4 +1,4 @@
-//! The life of a job from its creation to its results, shared by `rowmill run` and `rowmill export`.
+//! The life of a job from its creation to its results, shared by `rowmill run`, `rowmill export` and `rowmill again`.
 
 use std::process::ExitCode;
 use std::sync::OnceLock;
@@ -43,18 +43,18 @@ pub struct LifecycleArgs {
     pub patience: PatienceArgs,
 }
 
-impl LifecycleArgs {
+impl TargetArgs {
     /// Connects to the API and does `work` there. After an interruption it prints what happens to the job.
     pub(super) async fn carry_out(
         &self,
         work: impl AsyncFnOnce(&Connection, &Stage) -> Result<ExitCode, CommandError>,
     ) -> Result<ExitCode, CommandError> {
-        let local = self.target.stack_options()?;
+        let local = self.stack_options()?;
         let stage = Stage::default();
         let run = async {
             let mut connection = match &local {
                 Some(options) => Connection::local(options).await?,
-                None => self.target.api.connect().await?,
+                None => self.api.connect().await?,
             };
             let result = work(&connection, &stage).await;
             // The stack stays up, also after an error: the job can still be looked at. Only an interruption stops it.

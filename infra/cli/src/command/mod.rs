@@ -8,10 +8,12 @@
 //! | 3 | the job completed, but some items failed; for `work`: the command failed at some task |
 //! | 130 | interrupted; the job goes on, unless this command started its local stack |
 
+pub mod again;
 pub mod audit;
 pub mod bench;
 pub mod block;
 pub mod control;
+pub mod datasets;
 pub mod dead_letters;
 pub mod export;
 pub mod gateway;

@@ -113,7 +113,10 @@ pub async fn execute(args: RunArgs) -> Result<ExitCode, CommandError> {
             Source::Files(inputs)
         }
     };
-    args.lifecycle.carry_out(async |connection, stage| run(&args, &source, params, connection, stage).await).await
+    args.lifecycle
+        .target
+        .carry_out(async |connection, stage| run(&args, &source, params, connection, stage).await)
+        .await
 }
 
 /// The input of a job.

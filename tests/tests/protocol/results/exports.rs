@@ -12,8 +12,8 @@ use flate2::Compression;
 use flate2::read::MultiGzDecoder;
 use rowmill_core::model::ids::{JobGuid, Owner};
 use rowmill_core::model::job::states::JobOutcome;
-use rowmill_core::model::records::{RecordVersion, Upsert, Upserted};
-use rowmill_core::ports::{RecordStore, Tallies};
+use rowmill_core::model::records::{DatasetRecord, RecordVersion, Upserted, Writer};
+use rowmill_core::ports::{KeyRange, RecordStore, Tallies};
 use rowmill_core::text::ChunkLimits;
 use serde_json::{Value, json};
 
@@ -83,10 +83,10 @@ async fn records_added_while_an_export_is_split_displace_no_others() {
 }
 
 async fn add_records(world: &World, dataset: &str, ids: impl Iterator<Item = u64>, text: &str) {
-    let version = RecordVersion { job_created_ms: 0, job_guid: JobGuid(uuid::Uuid::nil()), row: 1 };
+    let version = RecordVersion { by: Writer { job_created_ms: 0, job_guid: JobGuid(uuid::Uuid::nil()) }, row: 1 };
     let fields = |id: u64| json!({ "id": id.to_string(), "text": text }).as_object().unwrap().clone();
-    let upserts: Vec<_> = ids.map(|id| Upsert { key: id.to_string(), version, fields: fields(id) }).collect();
-    let dataset = world.records.open(dataset, 16).await.unwrap();
+    let upserts: Vec<_> = ids.map(|id| DatasetRecord { key: id.to_string(), version, fields: fields(id) }).collect();
+    let dataset = world.records.open(dataset, 16, version.by).await.unwrap();
     for upserted in world.records.upsert(&dataset, &upserts).await {
         assert_eq!(upserted.unwrap(), Upserted::Written);
     }
@@ -100,7 +100,9 @@ async fn a_new_dataset_has_the_partitions_that_its_first_job_was_created_with() 
     assert_eq!(spread.partitions, 256);
     let mut used = 0;
     for partition in 0..spread.partitions {
-        used += usize::from(!world.records.page(&spread, partition, None, 1).await.unwrap().records.is_empty());
+        used += usize::from(
+            !world.records.page(&spread, partition, KeyRange::default(), 1).await.unwrap().records.is_empty(),
+        );
     }
     assert!(used > 100, "300 records are in {used} partitions");
 }

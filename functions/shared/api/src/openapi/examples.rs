@@ -24,6 +24,7 @@ use uuid::Uuid;
 use crate::at_work::{TaskAtWork, TaskPage, WorkerList, WorkerView};
 use crate::client_config::{ClientConfig, ClientLimits, SignIn};
 use crate::cost::JobCost;
+use crate::dataset::{DatasetList, DatasetView, ImportView, RecordList, RecordView, WrittenBy};
 use crate::dead_letter::{DeadChunk, DeadLetter, DeadLetterList};
 use crate::document::OpenApiDocument;
 use crate::estimate::EstimateView;
@@ -78,6 +79,8 @@ examples! {
     FilePage => files(),
     ResultsView => results(),
     DeadLetterList => dead_letters(),
+    DatasetList => datasets(),
+    RecordList => records(),
     AuditProof => audit(),
     JobWhy => why(),
     GatewayMessage => GatewayMessage { message: "Too Many Requests".into() },
@@ -417,6 +420,22 @@ fn skipped_items() -> SkippedItemPage {
 fn succeeded_items() -> SucceededItemPage {
     let output = r#"{"row":7,"key":"7"}"#;
     SucceededItemPage { items: vec![SucceededItem::of(7, output.to_owned())], next: Some("7".into()) }
+}
+
+/// Also for the tests of the command.
+pub fn datasets() -> DatasetList {
+    let last_import = ImportView { job_guid: JOB_GUID, created_at: at(0) };
+    let dataset =
+        DatasetView { name: "customers".into(), last_import, records: "/api/datasets/customers/records".into() };
+    DatasetList { datasets: vec![dataset], next: None }
+}
+
+/// Also for the tests of the command.
+pub fn records() -> RecordList {
+    let fields = json!({ "id": "c-17", "name": "Ada", "city": "Rome" });
+    let written_by = WrittenBy { job_guid: JOB_GUID, row: 17 };
+    let record = RecordView { key: "c-17".into(), fields: fields.as_object().cloned().unwrap_or_default(), written_by };
+    RecordList { records: vec![record], next: Some("3.c-17".into()) }
 }
 
 fn files() -> FilePage {

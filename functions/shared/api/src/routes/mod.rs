@@ -45,6 +45,7 @@ macro_rules! routes {
 }
 
 mod client;
+mod datasets;
 mod jobs;
 mod live;
 mod page;
@@ -61,7 +62,7 @@ pub struct Part {
 }
 
 /// The parts of the API.
-pub fn parts() -> [Part; 6] {
+pub fn parts() -> [Part; 7] {
     let part = |name, description, routes| Part { name, description, routes };
     [
         part("uploads", "Store files, and look at their first rows.", uploads::ROUTES),
@@ -71,6 +72,7 @@ pub fn parts() -> [Part; 6] {
             "Read what has come of a job: failed rows, result files, and the proof of its counts.",
             results::ROUTES,
         ),
+        part("datasets", "Look at the records that imports have written.", datasets::ROUTES),
         part("tasks", "Process the items of jobs outside of the stack.", tasks::ROUTES),
         part("live", "Be told of jobs as they change.", live::ROUTES),
         part("api", "Learn what this stack is, and what its API is.", client::ROUTES),

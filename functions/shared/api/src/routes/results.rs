@@ -6,6 +6,7 @@ use super::{Answer, Json, Operation, Parameter, Route, at_most, query};
 use crate::dead_letter::DeadLetterList;
 use crate::item::{FailedItemPage, FilePage, SkippedItemPage, SucceededItemPage};
 use crate::problem::ProblemCode::*;
+use crate::request::CreateJobRequest;
 use crate::results::ResultsView;
 use crate::upload::RequestView;
 
@@ -69,6 +70,15 @@ routes! {
         problems: &[(404, NotFound)],
         // One look and a signature.
         limits: at_most(600, 12_000),
+    }
+    ShowRequest = "GET" "/api/jobs/{jobGuid}/request" by "job-status" {
+        summary: "Show the request that would create a job again",
+        description: "The body of a `POST /api/jobs` for a job that does the same with the same input. It leaves out `after` and \
+                      `dedupe`.",
+        answers: &[Answer::of::<CreateJobRequest>(200, "The request.")],
+        problems: &[(404, NotFound)],
+        // Reads the items that came with the request: up to 1 MiB.
+        limits: at_most(120, 2400),
     }
     ListDeadLetters = "GET" "/api/jobs/{jobGuid}/dead-letters" by "job-status" {
         summary: "List the dead letters of a job",

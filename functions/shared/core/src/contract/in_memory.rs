@@ -4,24 +4,16 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use serde_json::{Map, Value};
+use serde_json::Value;
 
-use super::{Client, Listener, Operator, Outsider, Receiver, Records};
+use super::{Client, Listener, Operator, Outsider, Receiver};
 use crate::in_memory::{
     InMemoryBreakers, InMemoryEvents, InMemoryJobStore, InMemoryLive, InMemoryObjects, InMemoryQueue, InMemoryQuotas,
     InMemoryRecordStore, InMemoryTasks, InMemoryUploadStore,
 };
 use crate::model::blocks::Principal;
 use crate::model::messages::ChunkMessage;
-use crate::model::records::Dataset;
 use crate::ports::{Block, Objects, PresignedRequest};
-
-impl Records for Arc<InMemoryRecordStore> {
-    async fn record(&self, dataset: &Dataset, key: &str) -> Option<(String, Map<String, Value>)> {
-        let record = self.dataset(&dataset.name).into_iter().find(|record| record.key == key)?;
-        Some((record.version.to_string(), record.fields))
-    }
-}
 
 impl Receiver for Arc<InMemoryQueue<ChunkMessage>> {
     async fn take(&self) -> Vec<ChunkMessage> {
@@ -80,7 +72,7 @@ keep! {
     the_in_memory_breakers_keep_the_contract: breakers by InMemoryBreakers;
     the_in_memory_job_store_keeps_the_contract: job_store by InMemoryJobStore;
     the_in_memory_upload_store_keeps_the_contract: upload_store by InMemoryUploadStore;
-    the_in_memory_record_store_keeps_the_contract: record_store by Arc<InMemoryRecordStore>;
+    the_in_memory_record_store_keeps_the_contract: record_store by InMemoryRecordStore;
     the_in_memory_objects_keep_the_contracts: objects, direct_transfers by Arc<InMemoryObjects>;
     the_in_memory_queue_keeps_the_contract: queue by Arc<InMemoryQueue<ChunkMessage>>;
     the_in_memory_events_keep_the_contract: events by Arc<InMemoryEvents>;

@@ -26,7 +26,7 @@ pub use live::live;
 pub use objects::{Outsider, objects};
 pub use queue::{Receiver, queue};
 pub use quotas::{Operator, blocks, outstanding_uploads, request_counts};
-pub use record_store::{Records, record_store};
+pub use record_store::record_store;
 pub use tasks::tasks;
 pub use upload_store::upload_store;
 

@@ -1,27 +1,19 @@
 //! The contract of [`RecordStore`].
 
-use std::ops::Deref;
-
 use futures::future::join_all;
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
 use super::run_checks;
-use crate::model::ids::JobGuid;
-use crate::model::records::{Dataset, RecordVersion, StoredRecord, Upsert, Upserted};
-use crate::ports::RecordStore;
-
-/// Reads single records, which the port does not offer.
-pub trait Records: Deref<Target: RecordStore> {
-    /// The stored version and the fields of the record with this key, if it exists.
-    fn record(&self, dataset: &Dataset, key: &str) -> impl Future<Output = Option<(String, Map<String, Value>)>>;
-}
+use crate::model::ids::{JobGuid, Owner};
+use crate::model::records::{Dataset, DatasetRecord, ListedDataset, RecordVersion, Upserted, Writer, dataset_of};
+use crate::ports::{KeyRange, RecordStore};
 
 /// Checks a [`RecordStore`].
 ///
 /// # Panics
 /// If the adapter breaks a promise of the port.
-pub async fn record_store<S: Records>(make: impl AsyncFn() -> S) {
+pub async fn record_store<S: RecordStore>(make: impl AsyncFn() -> S) {
     run_checks!(
         make,
         a_record_reads_back_as_it_was_written,
@@ -38,6 +30,8 @@ pub async fn record_store<S: Records>(make: impl AsyncFn() -> S) {
         every_record_is_on_one_page_of_its_partition,
         the_first_that_opens_a_dataset_decides_how_many_partitions_it_has,
         all_that_open_a_dataset_at_once_get_the_same_partitions,
+        the_datasets_of_an_owner_are_listed_with_their_latest_writers,
+        no_record_is_found_where_none_was_written,
     );
 }
 
@@ -51,59 +45,64 @@ fn dataset(name: &str) -> Dataset {
 
 fn version(job: u8, row: u64) -> RecordVersion {
     let job_guid = JobGuid(Uuid::from_u128(u128::from(job)));
-    RecordVersion { job_created_ms: 1_750_000_000_000 + i64::from(job), job_guid, row }
+    let by = Writer { job_created_ms: 1_750_000_000_000 + i64::from(job), job_guid };
+    RecordVersion { by, row }
+}
+
+fn writer(job: u8) -> Writer {
+    version(job, 1).by
 }
 
 fn fields(row: u64) -> Map<String, Value> {
     json!({"row": row, "name": format!("row {row}")}).as_object().cloned().unwrap_or_default()
 }
 
-fn upsert(key: impl Into<String>, job: u8, row: u64) -> Upsert {
-    Upsert { key: key.into(), version: version(job, row), fields: fields(row) }
+fn upsert(key: impl Into<String>, job: u8, row: u64) -> DatasetRecord {
+    DatasetRecord { key: key.into(), version: version(job, row), fields: fields(row) }
 }
 
-async fn write(store: &impl Records, key: &str, job: u8, row: u64) -> Upserted {
+async fn write(store: &impl RecordStore, key: &str, job: u8, row: u64) -> Upserted {
     let results = store.upsert(&dataset("d"), &[upsert(key, job, row)]).await;
     let [Ok(result)] = results[..] else { panic!("{results:?}") };
     result
 }
 
-async fn written(store: &impl Records, upserts: &[Upsert]) -> Vec<Upserted> {
+async fn written(store: &impl RecordStore, upserts: &[DatasetRecord]) -> Vec<Upserted> {
     store.upsert(&dataset("d"), upserts).await.into_iter().map(|result| result.expect("settled")).collect()
 }
 
-async fn row_of(store: &impl Records, key: &str) -> Option<u64> {
-    let (_, fields) = store.record(&dataset("d"), key).await?;
-    fields.get("row").and_then(Value::as_u64)
+async fn row_of(store: &impl RecordStore, key: &str) -> Option<u64> {
+    let record = store.record(&dataset("d"), key).await.expect("readable")?;
+    record.fields.get("row").and_then(Value::as_u64)
 }
 
-async fn a_record_reads_back_as_it_was_written(store: &impl Records) {
+async fn a_record_reads_back_as_it_was_written(store: &impl RecordStore) {
     let fields = json!({
         "text": "größe \u{1F600}", "empty": "", "whole": 18_446_744_073_709_551_615_u64, "negative": -9_007_199_254_740_993_i64,
         "fraction": 0.1, "zero": 0, "yes": true, "no": false, "none": null, "list": [1, "a", null, []], "map": {"a": {"b": 1.5}, "c": {}},
     });
     let Value::Object(fields) = fields else { unreachable!() };
-    let upsert = Upsert { key: "U+0041 '\"".into(), version: version(1, 1), fields: fields.clone() };
+    let upsert = DatasetRecord { key: "U+0041 '\"".into(), version: version(1, 1), fields: fields.clone() };
     assert_eq!(written(store, std::slice::from_ref(&upsert)).await, [Upserted::Written]);
-    assert_eq!(store.record(&dataset("d"), &upsert.key).await, Some((version(1, 1).to_string(), fields)));
+    assert_eq!(store.record(&dataset("d"), &upsert.key).await.unwrap(), Some(upsert));
 }
 
 /// As many digits as DynamoDB keeps.
-async fn numbers_read_back_with_every_digit(store: &impl Records) {
+async fn numbers_read_back_with_every_digit(store: &impl RecordStore) {
     let numbers =
         ["12345678901234567890123456789012345678", "-0.1234567890123456789012345678901234567", "18446744073709551617"];
     let list: Vec<Value> = numbers.iter().map(|number| serde_json::from_str(number).expect("a number")).collect();
     let fields = json!({ "numbers": list }).as_object().cloned().unwrap_or_default();
-    let upsert = Upsert { key: "k".into(), version: version(1, 1), fields: fields.clone() };
+    let upsert = DatasetRecord { key: "k".into(), version: version(1, 1), fields: fields.clone() };
     assert_eq!(written(store, std::slice::from_ref(&upsert)).await, [Upserted::Written]);
     let mut found = Vec::new();
     for partition in 0..PARTITIONS {
-        found.extend(store.page(&dataset("d"), partition, None, 10).await.expect("a page").records);
+        found.extend(store.page(&dataset("d"), partition, KeyRange::default(), 10).await.expect("a page").records);
     }
-    assert_eq!(found, [StoredRecord { key: "k".into(), fields }]);
+    assert_eq!(found, [upsert]);
 }
 
-async fn the_later_version_wins_regardless_of_the_order_of_writes(store: &impl Records) {
+async fn the_later_version_wins_regardless_of_the_order_of_writes(store: &impl RecordStore) {
     let orders = [[1, 2, 3], [1, 3, 2], [2, 1, 3], [2, 3, 1], [3, 1, 2], [3, 2, 1]];
     for (key, order) in orders.iter().enumerate() {
         let key = key.to_string();
@@ -117,21 +116,21 @@ async fn the_later_version_wins_regardless_of_the_order_of_writes(store: &impl R
     }
 }
 
-async fn a_version_written_again_changes_nothing(store: &impl Records) {
+async fn a_version_written_again_changes_nothing(store: &impl RecordStore) {
     assert_eq!(write(store, "k", 1, 5).await, Upserted::Written);
-    let again = Upsert { fields: fields(99), ..upsert("k", 1, 5) };
+    let again = DatasetRecord { fields: fields(99), ..upsert("k", 1, 5) };
     assert_eq!(written(store, &[again]).await, [Upserted::Superseded]);
     assert_eq!(row_of(store, "k").await, Some(5));
 }
 
-async fn the_later_job_wins_regardless_of_the_row(store: &impl Records) {
+async fn the_later_job_wins_regardless_of_the_row(store: &impl RecordStore) {
     assert_eq!(write(store, "k", 2, 1).await, Upserted::Written);
     assert_eq!(write(store, "k", 1, 1_000_000).await, Upserted::Superseded);
     assert_eq!(row_of(store, "k").await, Some(1));
     assert_eq!(write(store, "k", 3, 1).await, Upserted::Written);
 }
 
-async fn new_and_known_records_can_be_mixed_in_one_call(store: &impl Records) {
+async fn new_and_known_records_can_be_mixed_in_one_call(store: &impl RecordStore) {
     let first: Vec<_> = (0..60).filter(|n| n % 3 == 0).map(|n| upsert(n.to_string(), 1, 10)).collect();
     assert!(written(store, &first).await.iter().all(|result| *result == Upserted::Written));
     // For one key in three a later record is stored, the other keys are new. Then all keys again, with a later version.
@@ -147,7 +146,7 @@ async fn new_and_known_records_can_be_mixed_in_one_call(store: &impl Records) {
     }
 }
 
-async fn calls_may_change_between_new_and_known_records(store: &impl Records) {
+async fn calls_may_change_between_new_and_known_records(store: &impl RecordStore) {
     for (row, prefix) in [(1, "a"), (2, "a"), (3, "a"), (4, "b"), (5, "b"), (6, "c")] {
         let upserts: Vec<_> = (0..30).map(|n| upsert(format!("{prefix}{n}"), 1, row)).collect();
         assert!(written(store, &upserts).await.iter().all(|result| *result == Upserted::Written), "row {row}");
@@ -156,17 +155,17 @@ async fn calls_may_change_between_new_and_known_records(store: &impl Records) {
     assert_eq!(latest, [Some(3), Some(5), Some(6)]);
 }
 
-async fn datasets_and_keys_are_separate(store: &impl Records) {
+async fn datasets_and_keys_are_separate(store: &impl RecordStore) {
     store.upsert(&dataset("one"), &[upsert("k", 1, 1)]).await;
     store.upsert(&dataset("two"), &[upsert("k", 1, 2), upsert("K", 1, 3)]).await;
-    let version = async |name, key| store.record(&dataset(name), key).await.map(|(version, _)| version);
-    assert_eq!(version("one", "k").await, Some(self::version(1, 1).to_string()));
-    assert_eq!(version("two", "k").await, Some(self::version(1, 2).to_string()));
-    assert_eq!(version("two", "K").await, Some(self::version(1, 3).to_string()));
+    let version = async |name, key| store.record(&dataset(name), key).await.unwrap().map(|record| record.version);
+    assert_eq!(version("one", "k").await, Some(self::version(1, 1)));
+    assert_eq!(version("two", "k").await, Some(self::version(1, 2)));
+    assert_eq!(version("two", "K").await, Some(self::version(1, 3)));
     assert_eq!(version("one", "K").await, None);
 }
 
-async fn results_are_in_the_order_of_the_upserts(store: &impl Records) {
+async fn results_are_in_the_order_of_the_upserts(store: &impl RecordStore) {
     let even: Vec<_> = (0..300).filter(|n| n % 2 == 0).map(|n| upsert(n.to_string(), 2, 1)).collect();
     written(store, &even).await;
     let all: Vec<_> = (0..300).map(|n| upsert(n.to_string(), 1, 1)).collect();
@@ -175,8 +174,8 @@ async fn results_are_in_the_order_of_the_upserts(store: &impl Records) {
     }
 }
 
-async fn concurrent_writes_leave_the_latest_version(store: &impl Records) {
-    let batches: Vec<Vec<Upsert>> =
+async fn concurrent_writes_leave_the_latest_version(store: &impl RecordStore) {
+    let batches: Vec<Vec<DatasetRecord>> =
         (1..=12).map(|row| (0..30).map(|n| upsert(n.to_string(), 1, row)).collect()).collect();
     let dataset = dataset("d");
     let results = join_all(batches.iter().map(|batch| store.upsert(&dataset, batch))).await;
@@ -187,30 +186,37 @@ async fn concurrent_writes_leave_the_latest_version(store: &impl Records) {
     }
 }
 
-async fn writing_no_records_does_nothing(store: &impl Records) {
+async fn writing_no_records_does_nothing(store: &impl RecordStore) {
     assert!(store.upsert(&dataset("d"), &[]).await.is_empty());
 }
 
-async fn every_record_is_on_one_page_of_its_partition(store: &impl Records) {
-    for (dataset, partitions) in [(dataset("d"), PARTITIONS), (store.open("e", 256).await.unwrap(), 256)] {
+async fn every_record_is_on_one_page_of_its_partition(store: &impl RecordStore) {
+    for (dataset, partitions) in [(dataset("d"), PARTITIONS), (store.open("e", 256, writer(1)).await.unwrap(), 256)] {
         assert_eq!(dataset.partitions, partitions);
-        let upserts: Vec<Upsert> = (0..100).map(|row| upsert(format!("key {row}"), 1, row)).collect();
+        let upserts: Vec<DatasetRecord> = (0..100).map(|row| upsert(format!("key {row}"), 1, row)).collect();
         store.upsert(&dataset, &upserts).await.into_iter().for_each(|written| assert!(written.is_ok()));
         store.upsert(&Dataset { name: "other".into(), ..dataset.clone() }, &[upsert("x", 1, 1)]).await;
         let mut found = records_of(store, &dataset).await;
         found.sort_by_key(|record| record.fields["row"].as_u64());
-        let expected = |upsert: &Upsert| StoredRecord { key: upsert.key.clone(), fields: upsert.fields.clone() };
-        assert_eq!(found, upserts.iter().map(expected).collect::<Vec<_>>());
+        assert_eq!(found, upserts);
+        let begin_alike = records_from(store, &dataset, "key 1").await;
+        assert_eq!(begin_alike.len(), 11, "1, and 10 to 19: {begin_alike:?}");
+        assert!(begin_alike.iter().all(|record| record.key.starts_with("key 1")), "{begin_alike:?}");
+        assert!(records_from(store, &dataset, "key 100").await.is_empty());
     }
 }
 
-/// The records of all pages.
-async fn records_of(store: &impl Records, dataset: &Dataset) -> Vec<StoredRecord> {
-    let mut found: Vec<StoredRecord> = Vec::new();
+async fn records_of(store: &impl RecordStore, dataset: &Dataset) -> Vec<DatasetRecord> {
+    records_from(store, dataset, "").await
+}
+
+/// The records of all pages whose keys have this prefix.
+async fn records_from(store: &impl RecordStore, dataset: &Dataset, prefix: &str) -> Vec<DatasetRecord> {
+    let mut found: Vec<DatasetRecord> = Vec::new();
     for partition in 0..dataset.partitions {
         let (mut after, mut keys): (Option<String>, Vec<String>) = (None, Vec::new());
         loop {
-            let page = store.page(dataset, partition, after.as_deref(), 3).await.unwrap();
+            let page = store.page(dataset, partition, KeyRange { prefix, after: after.as_deref() }, 3).await.unwrap();
             assert!(page.records.len() <= 3);
             keys.extend(page.records.iter().map(|record| record.key.clone()));
             found.extend(page.records);
@@ -224,20 +230,49 @@ async fn records_of(store: &impl Records, dataset: &Dataset) -> Vec<StoredRecord
     found
 }
 
-async fn the_first_that_opens_a_dataset_decides_how_many_partitions_it_has(store: &impl Records) {
+async fn the_first_that_opens_a_dataset_decides_how_many_partitions_it_has(store: &impl RecordStore) {
     let opened = Dataset { name: "d".into(), partitions: 256 };
     assert_eq!(store.opened("d").await.unwrap(), None, "nobody has opened it to write to it");
     assert_eq!(store.opened("d").await.unwrap(), None, "nor has who has looked");
-    assert_eq!(store.open("d", 256).await.unwrap(), opened);
-    assert_eq!(store.open("d", 8).await.unwrap(), opened);
+    assert_eq!(store.open("d", 256, writer(1)).await.unwrap(), opened);
+    assert_eq!(store.open("d", 8, writer(1)).await.unwrap(), opened);
     assert_eq!(store.opened("d").await.unwrap(), Some(opened.clone()));
-    assert_eq!(store.open("e", 8).await.unwrap().partitions, 8, "each dataset has its own number");
+    assert_eq!(store.open("e", 8, writer(1)).await.unwrap().partitions, 8, "each dataset has its own number");
     assert!(records_of(store, &opened).await.is_empty(), "an opened dataset has no records yet");
 }
 
-async fn all_that_open_a_dataset_at_once_get_the_same_partitions(store: &impl Records) {
-    let opened = join_all((1..=12).map(|partitions| store.open("d", partitions))).await;
+async fn all_that_open_a_dataset_at_once_get_the_same_partitions(store: &impl RecordStore) {
+    let opened = join_all((1..=12).map(|partitions| store.open("d", partitions, writer(1)))).await;
     let opened: Vec<Dataset> = opened.into_iter().map(|dataset| dataset.expect("opened")).collect();
     assert!(opened.iter().all(|dataset| *dataset == opened[0]), "{opened:?}");
     assert_eq!(store.opened("d").await.unwrap().as_ref(), opened.first());
+}
+
+async fn the_datasets_of_an_owner_are_listed_with_their_latest_writers(store: &impl RecordStore) {
+    let [one, other] = ["one", "one/more"].map(|name| Owner(name.to_owned()));
+    for (owner, name, job) in
+        [(&one, "b", 1), (&one, "c", 2), (&one, "a", 2), (&one, "b", 3), (&one, "c", 1), (&other, "d", 4)]
+    {
+        store.open(&dataset_of(owner, name), 4, writer(job)).await.unwrap();
+    }
+    let mut found = Vec::new();
+    let mut after: Option<String> = None;
+    loop {
+        let page = store.datasets(&one, after.as_deref(), 2).await.unwrap();
+        assert!(page.datasets.len() <= 2);
+        found.extend(page.datasets);
+        after = page.next;
+        if after.is_none() {
+            break;
+        }
+    }
+    let listed = |(name, job): (&str, u8)| ListedDataset { name: name.to_owned(), last_writer: writer(job) };
+    assert_eq!(found, [("a", 2), ("b", 3), ("c", 2)].map(listed));
+    assert_eq!(store.datasets(&other, None, 9).await.unwrap().datasets, [listed(("d", 4))]);
+    assert_eq!(store.datasets(&Owner("nobody".to_owned()), None, 9).await.unwrap().datasets, []);
+    assert!(records_of(store, &dataset("one/a")).await.is_empty(), "the list is no record");
+}
+
+async fn no_record_is_found_where_none_was_written(store: &impl RecordStore) {
+    assert_eq!(store.record(&dataset("d"), "k").await.unwrap(), None);
 }

@@ -4,8 +4,11 @@ use std::sync::Mutex;
 use async_trait::async_trait;
 
 use super::lock;
-use crate::model::records::{Dataset, RecordPage, StoredRecord, Upsert, Upserted};
-use crate::ports::{PortError, PortResult, RecordStore};
+use crate::model::ids::Owner;
+use crate::model::records::{
+    Dataset, DatasetPage, DatasetRecord, ListedDataset, RecordPage, Upserted, Writer, owner_and_name,
+};
+use crate::ports::{KeyRange, PortError, PortResult, RecordStore};
 
 #[derive(Debug, Default)]
 pub struct InMemoryRecordStore(Mutex<Table>);
@@ -14,13 +17,15 @@ pub struct InMemoryRecordStore(Mutex<Table>);
 struct Table {
     /// The numbers of partitions that are recorded.
     partitions: BTreeMap<String, u32>,
+    /// The latest writers, by owner and name of the dataset.
+    writers: BTreeMap<(String, String), Writer>,
     /// By dataset, partition and key.
-    records: BTreeMap<(String, u32, String), Upsert>,
+    records: BTreeMap<(String, u32, String), DatasetRecord>,
 }
 
 impl InMemoryRecordStore {
     /// The records of a dataset, by key.
-    pub fn dataset(&self, name: &str) -> Vec<Upsert> {
+    pub fn dataset(&self, name: &str) -> Vec<DatasetRecord> {
         let table = lock(&self.0);
         let mut records: Vec<_> =
             table.records.iter().filter(|((of, ..), _)| of == name).map(|(_, record)| record.clone()).collect();
@@ -31,8 +36,12 @@ impl InMemoryRecordStore {
 
 #[async_trait]
 impl RecordStore for InMemoryRecordStore {
-    async fn open(&self, name: &str, if_new: u32) -> PortResult<Dataset> {
-        let partitions = *lock(&self.0).partitions.entry(name.to_owned()).or_insert(if_new);
+    async fn open(&self, name: &str, if_new: u32, writer: Writer) -> PortResult<Dataset> {
+        let table = &mut *lock(&self.0);
+        let partitions = *table.partitions.entry(name.to_owned()).or_insert(if_new);
+        let (owner, listed) = owner_and_name(name);
+        let last = table.writers.entry((owner.to_owned(), listed.to_owned())).or_insert(writer);
+        *last = (*last).max(writer);
         Ok(Dataset { name: name.to_owned(), partitions })
     }
 
@@ -41,9 +50,9 @@ impl RecordStore for InMemoryRecordStore {
         Ok(partitions.map(|partitions| Dataset { name: name.to_owned(), partitions }))
     }
 
-    async fn upsert(&self, dataset: &Dataset, upserts: &[Upsert]) -> Vec<Result<Upserted, PortError>> {
+    async fn upsert(&self, dataset: &Dataset, upserts: &[DatasetRecord]) -> Vec<Result<Upserted, PortError>> {
         let records = &mut lock(&self.0).records;
-        let mut write = |upsert: &Upsert| {
+        let mut write = |upsert: &DatasetRecord| {
             let place = (dataset.name.clone(), partition_of(dataset, &upsert.key), upsert.key.clone());
             if records.get(&place).is_some_and(|there| there.version >= upsert.version) {
                 return Upserted::Superseded;
@@ -58,17 +67,36 @@ impl RecordStore for InMemoryRecordStore {
         &self,
         dataset: &Dataset,
         partition: u32,
-        after: Option<&str>,
+        KeyRange { prefix, after }: KeyRange<'_>,
         limit: usize,
     ) -> PortResult<RecordPage> {
         let records = &lock(&self.0).records;
         let from = (dataset.name.clone(), partition, after.unwrap_or_default().to_owned());
         let of_partition = records.range(from..).take_while(|((of, at, _), _)| (of, *at) == (&dataset.name, partition));
-        let mut found = of_partition.filter(|((.., key), _)| after.is_none_or(|after| key.as_str() > after));
-        let stored = |record: &Upsert| StoredRecord { key: record.key.clone(), fields: record.fields.clone() };
-        let page: Vec<StoredRecord> = found.by_ref().take(limit).map(|(_, record)| stored(record)).collect();
+        let mut found = of_partition
+            .filter(|((.., key), _)| key.starts_with(prefix) && after.is_none_or(|after| key.as_str() > after));
+        let page: Vec<DatasetRecord> = found.by_ref().take(limit).map(|(_, record)| record.clone()).collect();
         let next = found.next().and(page.last()).map(|last| last.key.clone());
         Ok(RecordPage { records: page, next })
+    }
+
+    async fn record(&self, dataset: &Dataset, key: &str) -> PortResult<Option<DatasetRecord>> {
+        let place = (dataset.name.clone(), partition_of(dataset, key), key.to_owned());
+        Ok(lock(&self.0).records.get(&place).cloned())
+    }
+
+    async fn datasets(&self, owner: &Owner, after: Option<&str>, limit: usize) -> PortResult<DatasetPage> {
+        let writers = &lock(&self.0).writers;
+        let from = (owner.as_str().to_owned(), after.unwrap_or_default().to_owned());
+        let of_owner = writers.range(from..).take_while(|((of, _), _)| of == owner.as_str());
+        let mut found = of_owner.filter(|((_, name), _)| after.is_none_or(|after| name.as_str() > after));
+        let listed = |((_, name), last_writer): (&(String, String), &Writer)| ListedDataset {
+            name: name.clone(),
+            last_writer: *last_writer,
+        };
+        let datasets: Vec<ListedDataset> = found.by_ref().take(limit).map(listed).collect();
+        let next = found.next().and(datasets.last()).map(|last| last.name.clone());
+        Ok(DatasetPage { datasets, next })
     }
 }
 

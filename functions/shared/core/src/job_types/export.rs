@@ -12,7 +12,7 @@ use serde_json::{Map, Value};
 use super::import::dataset;
 use super::row_writer::{FIELD_EXISTS, RowParams, RowWriter};
 use super::validate::unusable_schema;
-use crate::model::records::StoredRecord;
+use crate::model::records::RecordItem;
 use crate::model::results::{FAILED_ROWS, UNPROCESSED_ROWS};
 use crate::model::spec::{OutputFile, Spec};
 use crate::ports::processor::{
@@ -147,7 +147,7 @@ struct RecordExport {
 impl ItemProcessor for RecordExport {
     async fn process(&self, item: &Item) -> Result<ItemOutcome, ItemError> {
         let Record::Json(record) = &item.record else { return Err(not_a_record()) };
-        let StoredRecord { key, mut fields } = serde_json::from_value(record.clone()).map_err(|_| not_a_record())?;
+        let RecordItem { key, mut fields } = serde_json::from_value(record.clone()).map_err(|_| not_a_record())?;
         if let Some(filter) = &self.filter
             && filter.check(Record::Json(Value::Object(fields.clone()))).is_err()
         {

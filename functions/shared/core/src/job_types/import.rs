@@ -8,11 +8,10 @@ use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 
 use async_trait::async_trait;
-use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
 use super::validate::{check, compile_schema};
-use crate::model::records::{Dataset, RecordVersion, Upsert, Upserted, dataset_of};
+use crate::model::records::{Dataset, DatasetRecord, RecordVersion, Upserted, Writer, dataset_of, is_dataset_name};
 use crate::model::spec::{OutputFile, Spec};
 use crate::ports::processor::{Item, ItemError, ItemOutcome, ItemProcessor, JobType, ParamsError};
 use crate::ports::{PortError, RecordStore, begin_item};
@@ -65,7 +64,7 @@ impl JobType for Import {
             opened: OnceLock::new(),
             key: key_columns(spec)?,
             schema: compile_schema(spec)?,
-            job_created_at: spec.created_at,
+            writer: Writer::new(spec.created_at, spec.job_guid),
             has_outputs: has_outputs(spec)?,
         }))
     }
@@ -73,9 +72,8 @@ impl JobType for Import {
 
 /// The dataset name in the params.
 pub(super) fn dataset(spec: &Spec) -> Result<String, ParamsError> {
-    let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
     match spec.params.get("dataset") {
-        Some(Value::String(name)) if (1..=128).contains(&name.len()) && name.chars().all(allowed) => Ok(name.clone()),
+        Some(Value::String(name)) if is_dataset_name(name) => Ok(name.clone()),
         Some(_) => Err(ParamsError::new(
             "params.dataset",
             "must be a name of 1 to 128 letters, digits, `-`, `_` or `.`, such as `customers`.",
@@ -128,7 +126,7 @@ struct RowImport {
     opened: OnceLock<Dataset>,
     key: Vec<String>,
     schema: RowSchema,
-    job_created_at: Timestamp,
+    writer: Writer,
     /// True if each row that succeeds has an output.
     has_outputs: bool,
 }
@@ -161,7 +159,7 @@ impl ItemProcessor for RowImport {
     async fn process_batch(&self, items: &[Item]) -> Vec<Result<ItemOutcome, ItemError>> {
         let mut outcomes: Vec<Option<Result<ItemOutcome, ItemError>>> = vec![None; items.len()];
         // The rows of each key, ordered by version. Within a batch that is the order of the file.
-        let mut by_key: HashMap<String, Vec<(usize, Upsert)>> = HashMap::with_capacity(items.len());
+        let mut by_key: HashMap<String, Vec<(usize, DatasetRecord)>> = HashMap::with_capacity(items.len());
         for (place, item) in items.iter().enumerate() {
             begin_item(item.row);
             match self.upsert_of(item) {
@@ -169,9 +167,9 @@ impl ItemProcessor for RowImport {
                 Err(error) => outcomes[place] = Some(Err(error)),
             }
         }
-        let mut rows: Vec<Vec<(usize, Upsert)>> = by_key.into_values().collect();
+        let mut rows: Vec<Vec<(usize, DatasetRecord)>> = by_key.into_values().collect();
         while !rows.is_empty() {
-            let (places, upserts): (Vec<usize>, Vec<Upsert>) = rows.iter_mut().filter_map(Vec::pop).unzip();
+            let (places, upserts): (Vec<usize>, Vec<DatasetRecord>) = rows.iter_mut().filter_map(Vec::pop).unzip();
             let written = self.write(&upserts).await;
             let mut refused = Vec::new();
             for (((mut earlier, place), upsert), result) in rows.into_iter().zip(places).zip(&upserts).zip(written) {
@@ -192,7 +190,7 @@ impl ItemProcessor for RowImport {
 }
 
 impl RowImport {
-    fn upsert_of(&self, item: &Item) -> Result<Upsert, ItemError> {
+    fn upsert_of(&self, item: &Item) -> Result<DatasetRecord, ItemError> {
         let fields = check(&self.schema, item)?;
         let key = self.key_of(&fields, item.row)?;
         let size = json_bytes(&fields);
@@ -200,8 +198,8 @@ impl RowImport {
             let message = format!("the record has {size} bytes, but at most {RECORD_MAX_BYTES} are allowed");
             return Err(ItemError::permanent("record_too_large", message));
         }
-        let version = RecordVersion::new(self.job_created_at, item.job_guid, item.row);
-        Ok(Upsert { key, version, fields })
+        let version = RecordVersion { by: self.writer, row: item.row };
+        Ok(DatasetRecord { key, version, fields })
     }
 
     fn key_of(&self, fields: &Map<String, Value>, row: u64) -> Result<String, ItemError> {
@@ -219,21 +217,21 @@ impl RowImport {
 
     /// This outcome of a row, with its output if rows have one. It does not say whether another row took its place: a row
     /// that is written again is superseded by itself.
-    fn outcome(&self, upsert: &Upsert, outcome: ItemOutcome) -> ItemOutcome {
+    fn outcome(&self, upsert: &DatasetRecord, outcome: ItemOutcome) -> ItemOutcome {
         match self.has_outputs {
             true => ItemOutcome::Output(json!({ "row": upsert.version.row, "key": upsert.key }).to_string()),
             false => outcome,
         }
     }
 
-    async fn write(&self, upserts: &[Upsert]) -> Vec<Result<Upserted, ItemError>> {
+    async fn write(&self, upserts: &[DatasetRecord]) -> Vec<Result<Upserted, ItemError>> {
         let Some(records) = &self.records else {
             let error = ItemError::transient("no_records", "this process has no records table");
             return vec![Err(error); upserts.len()];
         };
         let dataset = match self.opened.get() {
             Some(dataset) => dataset,
-            None => match records.open(&self.dataset, self.partitions_if_new).await {
+            None => match records.open(&self.dataset, self.partitions_if_new, self.writer).await {
                 Ok(dataset) => self.opened.get_or_init(|| dataset),
                 Err(error) => {
                     let error = ItemError::transient("records_unavailable", error.to_string());

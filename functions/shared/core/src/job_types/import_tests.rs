@@ -5,9 +5,10 @@ use serde_json::{Value, json};
 
 use super::Import;
 use super::test_spec::spec;
-use crate::model::records::{Dataset, RecordPage, Upsert, Upserted};
+use crate::model::ids::Owner;
+use crate::model::records::{Dataset, DatasetPage, DatasetRecord, RecordPage, Upserted, Writer};
 use crate::ports::processor::{Item, ItemError, ItemOutcome, JobType};
-use crate::ports::{PortError, RecordStore};
+use crate::ports::{KeyRange, PortError, RecordStore};
 use crate::text::{Format, Record};
 
 /// Records what it receives. The field `then` of each record decides the answer.
@@ -16,16 +17,16 @@ struct Recording(Mutex<Vec<Value>>);
 
 #[async_trait]
 impl RecordStore for Recording {
-    async fn open(&self, name: &str, if_new: u32) -> Result<Dataset, PortError> {
+    async fn open(&self, name: &str, if_new: u32, _: Writer) -> Result<Dataset, PortError> {
         Ok(Dataset { name: name.to_owned(), partitions: if_new })
     }
 
     async fn opened(&self, name: &str) -> Result<Option<Dataset>, PortError> {
-        self.open(name, 1).await.map(Some)
+        Ok(Some(Dataset { name: name.to_owned(), partitions: 1 }))
     }
 
-    async fn upsert(&self, _dataset: &Dataset, upserts: &[Upsert]) -> Vec<Result<Upserted, PortError>> {
-        let answer = |upsert: &Upsert| {
+    async fn upsert(&self, _dataset: &Dataset, upserts: &[DatasetRecord]) -> Vec<Result<Upserted, PortError>> {
+        let answer = |upsert: &DatasetRecord| {
             self.0.lock().unwrap().push(upsert.fields["n"].clone());
             match upsert.fields["then"].as_str() {
                 Some("refuse") => Err(PortError::invalid("writing", "not like this")),
@@ -36,8 +37,16 @@ impl RecordStore for Recording {
         upserts.iter().map(answer).collect()
     }
 
-    async fn page(&self, _: &Dataset, _: u32, _: Option<&str>, _: usize) -> Result<RecordPage, PortError> {
+    async fn page(&self, _: &Dataset, _: u32, _: KeyRange<'_>, _: usize) -> Result<RecordPage, PortError> {
         Ok(RecordPage::default())
+    }
+
+    async fn record(&self, _: &Dataset, _: &str) -> Result<Option<DatasetRecord>, PortError> {
+        Ok(None)
+    }
+
+    async fn datasets(&self, _: &Owner, _: Option<&str>, _: usize) -> Result<DatasetPage, PortError> {
+        Ok(DatasetPage::default())
     }
 }
 

@@ -1,6 +1,7 @@
 //! Records: a dataset holds one per key. `import` writes them and `export` reads them.
 
 use std::fmt;
+use std::str::FromStr;
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -12,6 +13,20 @@ use crate::model::ids::{JobGuid, Owner};
 /// slash, so stored names are unique.
 pub fn dataset_of(owner: &Owner, name: &str) -> String {
     format!("{owner}/{name}")
+}
+
+/// The longest name of a dataset, in bytes.
+const NAME_MAX_BYTES: usize = 128;
+
+/// True if a dataset may have this name.
+pub fn is_dataset_name(name: &str) -> bool {
+    let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+    (1..=NAME_MAX_BYTES).contains(&name.len()) && name.chars().all(allowed)
+}
+
+/// The owner and the name of a dataset with this stored name.
+pub fn owner_and_name(dataset: &str) -> (&str, &str) {
+    dataset.rsplit_once('/').unwrap_or(("", dataset))
 }
 
 /// The most partitions that a dataset may have: an export reads each of them.
@@ -30,27 +45,51 @@ pub struct Dataset {
     pub partitions: u32,
 }
 
+/// A dataset in the list of its owner.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ListedDataset {
+    /// Its name, without the owner.
+    pub name: String,
+    /// The latest job that has written to it, or has begun to.
+    pub last_writer: Writer,
+}
+
+/// Datasets of an owner, in the order of their names.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct DatasetPage {
+    pub datasets: Vec<ListedDataset>,
+    /// The name after which the next page begins. `None` on the last page.
+    pub next: Option<String>,
+}
+
 /// Records of a partition, in the order of their keys.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct RecordPage {
     /// The records. A page may be empty although more follow.
-    pub records: Vec<StoredRecord>,
+    pub records: Vec<DatasetRecord>,
     /// The key after which the next page begins. `None` on the last page.
     pub next: Option<String>,
 }
 
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-pub struct StoredRecord {
+/// A record of a dataset, stored or to be written.
+#[derive(Clone, PartialEq, Debug)]
+pub struct DatasetRecord {
+    pub key: String,
+    pub version: RecordVersion,
+    pub fields: Map<String, Value>,
+}
+
+/// A record as the item of a job over a dataset.
+#[derive(Serialize, Deserialize)]
+pub struct RecordItem {
     pub key: String,
     pub fields: Map<String, Value>,
 }
 
-/// A record to be written.
-#[derive(Clone, PartialEq, Debug)]
-pub struct Upsert {
-    pub key: String,
-    pub version: RecordVersion,
-    pub fields: Map<String, Value>,
+impl From<DatasetRecord> for RecordItem {
+    fn from(DatasetRecord { key, fields, .. }: DatasetRecord) -> Self {
+        Self { key, fields }
+    }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -61,27 +100,72 @@ pub enum Upserted {
     Superseded,
 }
 
+/// A job that writes records. The later one is greater.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct Writer {
+    pub job_created_ms: i64,
+    /// Orders two jobs of the same millisecond.
+    pub job_guid: JobGuid,
+}
+
 /// The version of a record: the job and the row that wrote it. The greater version wins: the later job, then the later
 /// row.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct RecordVersion {
-    pub job_created_ms: i64,
-    /// The job, which orders two jobs of the same millisecond.
-    pub job_guid: JobGuid,
+    pub by: Writer,
     pub row: u64,
+}
+
+impl Writer {
+    pub fn new(job_created_at: Timestamp, job_guid: JobGuid) -> Self {
+        Self { job_created_ms: job_created_at.as_millisecond(), job_guid }
+    }
 }
 
 impl RecordVersion {
     /// The version of this row of this job.
     pub fn new(job_created_at: Timestamp, job_guid: JobGuid, row: u64) -> Self {
-        Self { job_created_ms: job_created_at.as_millisecond(), job_guid, row }
+        Self { by: Writer::new(job_created_at, job_guid), row }
+    }
+}
+
+/// The stored form, which sorts as text in the order of writers.
+impl fmt::Display for Writer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:014}#{}", self.job_created_ms.max(0), self.job_guid)
     }
 }
 
 /// The stored form, which sorts as text in the order of versions.
 impl fmt::Display for RecordVersion {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:014}#{}#{:014}", self.job_created_ms.max(0), self.job_guid, self.row)
+        write!(f, "{}#{:014}", self.by, self.row)
+    }
+}
+
+/// A text is not the stored form of a [`Writer`] or of a [`RecordVersion`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("the version of a record was not written by Rowmill")]
+pub struct NotAVersion;
+
+impl FromStr for Writer {
+    type Err = NotAVersion;
+
+    fn from_str(text: &str) -> Result<Self, NotAVersion> {
+        let (job_created_ms, job_guid) = text.split_once('#').ok_or(NotAVersion)?;
+        Ok(Self {
+            job_created_ms: job_created_ms.parse().map_err(|_| NotAVersion)?,
+            job_guid: job_guid.parse().map_err(|_| NotAVersion)?,
+        })
+    }
+}
+
+impl FromStr for RecordVersion {
+    type Err = NotAVersion;
+
+    fn from_str(text: &str) -> Result<Self, NotAVersion> {
+        let (by, row) = text.rsplit_once('#').ok_or(NotAVersion)?;
+        Ok(Self { by: by.parse()?, row: row.parse().map_err(|_| NotAVersion)? })
     }
 }
 
@@ -97,9 +181,10 @@ mod tests {
             a in (0..2_000_000_000_000_i64, any::<u128>(), 1..10_000_000_000_u64),
             b in (0..2_000_000_000_000_i64, any::<u128>(), 1..10_000_000_000_u64),
         ) {
-            let version = |(job_created_ms, guid, row)| RecordVersion { job_created_ms, job_guid: JobGuid(Uuid::from_u128(guid)), row };
+            let version = |(job_created_ms, guid, row)| RecordVersion { by: Writer { job_created_ms, job_guid: JobGuid(Uuid::from_u128(guid)) }, row };
             let (a, b) = (version(a), version(b));
             prop_assert_eq!(a.cmp(&b), a.to_string().cmp(&b.to_string()));
+            prop_assert_eq!(a.to_string().parse(), Ok(a));
         }
     }
 }

@@ -43,6 +43,9 @@ pub struct Spec {
     /// Where its results are copied to.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub results_to: Option<ResultsTo>,
+    /// The other settings of its request, in the form of the API: so that the same can be asked for again.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub request: Option<Value>,
     /// Number of partitions a dataset gets if this job is the first to write to it.
     pub new_dataset_partitions: u32,
 }

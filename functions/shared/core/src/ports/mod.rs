@@ -46,7 +46,7 @@ pub use objects::{
 };
 pub use outstanding_uploads::{OutstandingError, OutstandingUploads};
 pub use queue::{Deliveries, Queue};
-pub use record_store::RecordStore;
+pub use record_store::{KeyRange, RecordStore};
 pub use remote_files::{RemoteBytes, RemoteError, RemoteFile, RemoteFiles};
 pub use request_counts::{Counted, RequestCounts, RequestToCount};
 pub use target::{

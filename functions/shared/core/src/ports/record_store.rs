@@ -1,27 +1,28 @@
 use async_trait::async_trait;
 
-use crate::model::records::{Dataset, RecordPage, Upsert, Upserted};
+use crate::model::ids::Owner;
+use crate::model::records::{Dataset, DatasetPage, DatasetRecord, RecordPage, Upserted, Writer};
 use crate::ports::{PortError, PortResult};
 
 /// The records that `import` writes: one per dataset and key.
 #[async_trait]
 pub trait RecordStore: Send + Sync {
-    /// Opens a dataset to write to it. The first that opens it decides that it has `if_new` partitions. All others get
-    /// that number.
+    /// Opens a dataset so that this job can write to it, and lists it. The first that opens it decides that it has
+    /// `if_new` partitions. All others get that number.
     ///
     /// # Errors
     /// `Unavailable`; open it again. `Invalid` if its number of partitions was not written by Rowmill.
-    async fn open(&self, name: &str, if_new: u32) -> PortResult<Dataset>;
+    async fn open(&self, name: &str, if_new: u32, writer: Writer) -> PortResult<Dataset>;
 
     /// A dataset to read. `None` if nobody has opened it to write to it: then it has no records.
     async fn opened(&self, name: &str) -> PortResult<Option<Dataset>>;
 
-    /// Writes each of these records unless a later version is stored. The results are in the order of the upserts. No
-    /// two upserts may have the same key.
+    /// Writes each of these records unless a later version is stored. The results are in their order. No two may have
+    /// the same key.
     ///
     /// # Errors
     /// Per record: `Unavailable` if it may or may not be written; write it again.
-    async fn upsert(&self, dataset: &Dataset, upserts: &[Upsert]) -> Vec<Result<Upserted, PortError>>;
+    async fn upsert(&self, dataset: &Dataset, records: &[DatasetRecord]) -> Vec<Result<Upserted, PortError>>;
 
     /// Reads records of a partition of a dataset (0 to its number of partitions, exclusive) in key order, behind key
     /// `after`: at most `limit`, and fewer if they are big. A record that is written during the read may appear in its
@@ -29,11 +30,34 @@ pub trait RecordStore: Send + Sync {
     ///
     /// # Errors
     /// `Unavailable`; `Invalid` if a record was not written by Rowmill.
-    async fn page(
-        &self,
-        dataset: &Dataset,
-        partition: u32,
-        after: Option<&str>,
-        limit: usize,
-    ) -> PortResult<RecordPage>;
+    async fn page(&self, dataset: &Dataset, partition: u32, keys: KeyRange<'_>, limit: usize)
+    -> PortResult<RecordPage>;
+
+    /// The record with this key.
+    ///
+    /// # Errors
+    /// `Unavailable`; `Invalid` if it was not written by Rowmill.
+    async fn record(&self, dataset: &Dataset, key: &str) -> PortResult<Option<DatasetRecord>>;
+
+    /// The datasets of an owner that a job has opened, behind name `after`: at most `limit`.
+    ///
+    /// # Errors
+    /// `Unavailable`; `Invalid` if its row was not written by Rowmill.
+    async fn datasets(&self, owner: &Owner, after: Option<&str>, limit: usize) -> PortResult<DatasetPage>;
+}
+
+/// Keys of a partition.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct KeyRange<'a> {
+    /// What they begin with. Empty: anything.
+    pub prefix: &'a str,
+    /// The key before the first of them.
+    pub after: Option<&'a str>,
+}
+
+impl<'a> KeyRange<'a> {
+    /// All behind this key.
+    pub const fn behind(after: Option<&'a str>) -> Self {
+        Self { prefix: "", after }
+    }
 }

@@ -1,21 +1,32 @@
-//! Number of partitions of a dataset: a row of the records table, put by the first that opens the dataset to write.
+//! Two rows of the records table for each dataset: one with its number of partitions, put by the first that opens the
+//! dataset to write, and one in the list of its owner, with its latest writer.
 
 use aws_sdk_dynamodb::types::AttributeValue;
-use rowmill_core::model::records::{Dataset, PARTITIONS_MAX};
+use rowmill_core::model::ids::Owner;
+use rowmill_core::model::records::{Dataset, DatasetPage, ListedDataset, PARTITIONS_MAX, Writer, owner_and_name};
 use rowmill_core::ports::PortError;
 
 use super::attributes::{Item, number, text};
 use super::errors::port_error;
+use super::record_pages;
 use super::record_store::DynamoDbRecordStore;
-use super::write::put_if_absent;
+use super::write::{Update, put_if_absent};
 
 const DOING: &str = "opening a dataset";
+
+const LISTING: &str = "listing datasets";
 
 /// The sort key of the row, and behind the name of the dataset its partition key. It is no number, so it is no bucket.
 const DATASET_ROW: &str = "dataset";
 
 /// The attribute that holds the number of partitions.
 const PARTITIONS: &str = "partitions";
+
+/// Behind the name of an owner, the partition key of the list of its datasets. The sort keys are their names.
+const LIST: &str = "datasets";
+
+/// The attribute that holds the latest writer of a listed dataset.
+const WRITER: &str = "writer";
 
 impl DynamoDbRecordStore {
     pub(super) async fn open_dataset(&self, name: &str, if_new: u32) -> Result<Dataset, PortError> {
@@ -35,11 +46,58 @@ impl DynamoDbRecordStore {
         let output = request.send().await.map_err(|error| port_error(DOING, error))?;
         output.item.map(|item| dataset_of(name, &item)).transpose()
     }
+
+    /// Lists the dataset with this writer, unless a later one stands there.
+    pub(super) async fn list_dataset(&self, name: &str, writer: Writer) -> Result<(), PortError> {
+        let (owner, name) = owner_and_name(name);
+        let request = self.client.update_item().table_name(&self.table);
+        let request = request.set_key(Some(record_pages::key(&list_of(owner), name)));
+        let update = Update {
+            doing: LISTING,
+            change: "SET #writer = :writer",
+            condition: "attribute_not_exists(#writer) OR #writer < :writer",
+        };
+        // If it is refused, this writer or a later one stands there.
+        update.apply(request, [(":writer", text(writer.to_string()))]).await?;
+        Ok(())
+    }
+
+    pub(super) async fn listed_datasets(
+        &self,
+        owner: &Owner,
+        after: Option<&str>,
+        limit: usize,
+    ) -> Result<DatasetPage, PortError> {
+        let list = list_of(owner.as_str());
+        let request = self
+            .client
+            .query()
+            .table_name(&self.table)
+            .key_condition_expression("#bucket = :bucket")
+            .expression_attribute_names("#bucket", "bucket")
+            .expression_attribute_values(":bucket", text(&list))
+            .set_exclusive_start_key(after.map(|name| record_pages::key(&list, name)))
+            .limit(i32::try_from(limit).unwrap_or(i32::MAX));
+        let output = request.send().await.map_err(|error| port_error(LISTING, error))?;
+        let datasets = output.items.unwrap_or_default().iter().map(listed).collect::<Result<_, _>>()?;
+        let next = output.last_evaluated_key.filter(|key| !key.is_empty());
+        let next = next.map(|key| record_pages::key_of(&key)).transpose()?;
+        Ok(DatasetPage { datasets, next })
+    }
 }
 
 fn key(name: &str) -> Item {
-    let bucket = format!("{name}#{DATASET_ROW}");
-    Item::from([("bucket".to_owned(), text(bucket)), ("key".to_owned(), text(DATASET_ROW))])
+    record_pages::key(&format!("{name}#{DATASET_ROW}"), DATASET_ROW)
+}
+
+fn list_of(owner: &str) -> String {
+    format!("{owner}#{LIST}")
+}
+
+fn listed(item: &Item) -> Result<ListedDataset, PortError> {
+    let writer = item.get(WRITER).and_then(|writer| writer.as_s().ok()?.parse().ok());
+    let last_writer = writer.ok_or_else(|| PortError::invalid(LISTING, "a dataset has no valid writer"))?;
+    Ok(ListedDataset { name: record_pages::key_of(item)?, last_writer })
 }
 
 fn dataset_of(name: &str, item: &Item) -> Result<Dataset, PortError> {

@@ -2,13 +2,13 @@ use std::collections::HashMap;
 use std::str::FromStr;
 
 use aws_sdk_dynamodb::types::AttributeValue;
-use rowmill_core::model::records::{Dataset, RecordPage, StoredRecord};
-use rowmill_core::ports::PortError;
+use rowmill_core::model::records::{Dataset, DatasetRecord, RecordPage};
+use rowmill_core::ports::{KeyRange, PortError};
 use serde_json::{Number, Value};
 
 use super::attributes::{Item, text};
 use super::errors::port_error;
-use super::record_statements::bucket_name;
+use super::record_statements::{bucket_name, bucket_of};
 use super::record_store::DynamoDbRecordStore;
 
 const DOING: &str = "reading records";
@@ -19,22 +19,28 @@ impl DynamoDbRecordStore {
         &self,
         dataset: &Dataset,
         partition: u32,
-        after: Option<&str>,
+        KeyRange { prefix, after }: KeyRange<'_>,
         limit: usize,
     ) -> Result<RecordPage, PortError> {
         let bucket = bucket_name(&dataset.name, partition.into());
-        let start =
-            after.map(|key| HashMap::from([("bucket".to_owned(), text(&bucket)), ("key".to_owned(), text(key))]));
+        let start = after.map(|after| key(&bucket, after));
+        let (keys, prefix) = match prefix {
+            "" => ("#bucket = :bucket", None),
+            prefix => ("#bucket = :bucket AND begins_with(#key, :prefix)", Some(text(prefix))),
+        };
+        let values = [(":bucket", Some(text(&bucket))), (":prefix", prefix)];
+        let values = values.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))).collect();
         let request = self
             .client
             .query()
             .table_name(&self.table)
-            .key_condition_expression("#bucket = :bucket")
-            .projection_expression("#key, #fields")
+            .key_condition_expression(keys)
+            .projection_expression("#key, #fields, #version")
             .expression_attribute_names("#bucket", "bucket")
             .expression_attribute_names("#key", "key")
             .expression_attribute_names("#fields", "fields")
-            .expression_attribute_values(":bucket", text(&bucket))
+            .expression_attribute_names("#version", "version")
+            .set_expression_attribute_values(Some(values))
             .set_exclusive_start_key(start)
             .limit(i32::try_from(limit).unwrap_or(i32::MAX));
         let output = request.send().await.map_err(|error| port_error(DOING, error))?;
@@ -43,18 +49,33 @@ impl DynamoDbRecordStore {
         let next = next.map(|key| key_of(&key)).transpose()?;
         Ok(RecordPage { records, next })
     }
+
+    pub(super) async fn get(&self, dataset: &Dataset, name: &str) -> Result<Option<DatasetRecord>, PortError> {
+        let key = key(&bucket_of(dataset, name), name);
+        let request = self.client.get_item().table_name(&self.table).consistent_read(true).set_key(Some(key));
+        let output = request.send().await.map_err(|error| port_error(DOING, error))?;
+        output.item.map(record_of).transpose()
+    }
 }
 
-fn key_of(item: &Item) -> Result<String, PortError> {
+/// The key of a row of the table.
+pub(super) fn key(bucket: &str, key: &str) -> Item {
+    Item::from([("bucket".to_owned(), text(bucket)), ("key".to_owned(), text(key))])
+}
+
+/// The sort key of a row.
+pub(super) fn key_of(item: &Item) -> Result<String, PortError> {
     let key = item.get("key").and_then(|key| key.as_s().ok());
     key.cloned().ok_or_else(|| PortError::invalid(DOING, "a record has no key"))
 }
 
-fn record_of(mut item: Item) -> Result<StoredRecord, PortError> {
+fn record_of(mut item: Item) -> Result<DatasetRecord, PortError> {
     let key = key_of(&item)?;
+    let version = item.get("version").and_then(|version| version.as_s().ok()).map(|version| version.parse());
+    let Some(Ok(version)) = version else { return Err(PortError::invalid(DOING, "a record has no version")) };
     let fields = item.remove("fields").unwrap_or_else(|| AttributeValue::M(HashMap::new()));
     match value_of(fields) {
-        Some(Value::Object(fields)) => Ok(StoredRecord { key, fields }),
+        Some(Value::Object(fields)) => Ok(DatasetRecord { key, version, fields }),
         _ => Err(PortError::invalid(DOING, "a record has a field of an unknown type")),
     }
 }

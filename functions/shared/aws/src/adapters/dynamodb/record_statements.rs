@@ -4,7 +4,7 @@ use aws_sdk_dynamodb::types::{
     AttributeValue, BatchStatementError, BatchStatementErrorCodeEnum as Code, BatchStatementRequest,
     ReturnValuesOnConditionCheckFailure,
 };
-use rowmill_core::model::records::{Dataset, Upsert};
+use rowmill_core::model::records::{Dataset, DatasetRecord};
 use rowmill_core::ports::{BoxError, PortError};
 use serde_json::{Map, Number, Value};
 use xxhash_rust::xxh3::xxh3_64;
@@ -97,7 +97,7 @@ impl Record {
     ///
     /// # Errors
     /// `Invalid` if its key is empty or too long, a number has too many digits for DynamoDB, or it is over 400 KB.
-    pub fn of(dataset: &Dataset, upsert: &Upsert) -> Result<Self, PortError> {
+    pub fn of(dataset: &Dataset, upsert: &DatasetRecord) -> Result<Self, PortError> {
         if upsert.key.is_empty() || upsert.key.len() > KEY_MAX_BYTES {
             let error = format!("the key has {} bytes; it must have 1 to {KEY_MAX_BYTES}", upsert.key.len());
             return Err(PortError::invalid(DOING, error));
@@ -256,11 +256,12 @@ mod tests {
     #[test]
     fn a_record_that_is_too_large_is_rejected_before_it_is_sent() {
         use rowmill_core::model::ids::JobGuid;
-        use rowmill_core::model::records::RecordVersion;
-        let version = RecordVersion { job_created_ms: 1, job_guid: JobGuid(uuid::Uuid::nil()), row: 1 };
+        use rowmill_core::model::records::{RecordVersion, Writer};
+        let by = Writer { job_created_ms: 1, job_guid: JobGuid(uuid::Uuid::nil()) };
+        let version = RecordVersion { by, row: 1 };
         let of = |text: String| {
             let fields = json!({ "text": text }).as_object().cloned().unwrap();
-            Record::of(&dataset("d", 256), &Upsert { key: "k".into(), version, fields })
+            Record::of(&dataset("d", 256), &DatasetRecord { key: "k".into(), version, fields })
         };
         assert!(of("x".repeat(400 * 1024 - 200)).is_ok());
         assert!(matches!(of("x".repeat(400 * 1024)), Err(PortError::Invalid { .. })));

@@ -5,8 +5,9 @@ use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::error::{DisplayErrorContext, ProvideErrorMetadata};
 use aws_sdk_dynamodb::types::{BatchStatementError, BatchStatementRequest};
 use futures::stream::{self, StreamExt};
-use rowmill_core::model::records::{Dataset, RecordPage, Upsert, Upserted};
-use rowmill_core::ports::{PortError, PortResult, RecordStore};
+use rowmill_core::model::ids::Owner;
+use rowmill_core::model::records::{Dataset, DatasetPage, DatasetRecord, RecordPage, Upserted, Writer};
+use rowmill_core::ports::{KeyRange, PortError, PortResult, RecordStore};
 
 use super::record_statements::{Answer, DOING, Kind, Record, Statements, answer};
 use crate::sdk::denied::{denied, is_denied};
@@ -136,15 +137,17 @@ impl Step {
 
 #[async_trait]
 impl RecordStore for DynamoDbRecordStore {
-    async fn open(&self, name: &str, if_new: u32) -> PortResult<Dataset> {
-        self.open_dataset(name, if_new).await
+    async fn open(&self, name: &str, if_new: u32, writer: Writer) -> PortResult<Dataset> {
+        let dataset = self.open_dataset(name, if_new).await?;
+        self.list_dataset(name, writer).await?;
+        Ok(dataset)
     }
 
     async fn opened(&self, name: &str) -> PortResult<Option<Dataset>> {
         self.opened_dataset(name).await
     }
 
-    async fn upsert(&self, dataset: &Dataset, upserts: &[Upsert]) -> Vec<Result<Upserted, PortError>> {
+    async fn upsert(&self, dataset: &Dataset, upserts: &[DatasetRecord]) -> Vec<Result<Upserted, PortError>> {
         let kind = if self.records_exist.load(Ordering::Relaxed) { Kind::Update } else { Kind::Insert };
         let mut settled: Vec<Option<Result<Upserted, PortError>>> = upserts.iter().map(|_| None).collect();
         let mut steps = Vec::with_capacity(upserts.len());
@@ -185,10 +188,18 @@ impl RecordStore for DynamoDbRecordStore {
         &self,
         dataset: &Dataset,
         partition: u32,
-        after: Option<&str>,
+        keys: KeyRange<'_>,
         limit: usize,
     ) -> PortResult<RecordPage> {
-        self.query(dataset, partition, after, limit).await
+        self.query(dataset, partition, keys, limit).await
+    }
+
+    async fn record(&self, dataset: &Dataset, key: &str) -> PortResult<Option<DatasetRecord>> {
+        self.get(dataset, key).await
+    }
+
+    async fn datasets(&self, owner: &Owner, after: Option<&str>, limit: usize) -> PortResult<DatasetPage> {
+        self.listed_datasets(owner, after, limit).await
     }
 }
 

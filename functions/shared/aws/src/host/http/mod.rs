@@ -13,7 +13,8 @@ pub use api::{Api, Call};
 pub use guard::Guard;
 pub use problem::Problem;
 pub use read::{
-    JSON_MAX_BYTES, content_type, header, path_parameter, query_parameter, read_json, read_json_if_any, read_json_up_to,
+    JSON_MAX_BYTES, content_type, header, invalid_query, page_limit, path_parameter, query_parameter, read_json,
+    read_json_if_any, read_json_up_to,
 };
 pub use response::response;
 pub use write::{etag_of, json_response, no_content, to_be_polled, with_etag};

@@ -1,3 +1,4 @@
+use std::fmt::Display;
 use std::str::FromStr;
 
 use lambda_http::{Request, RequestExt};
@@ -92,6 +93,20 @@ pub fn query_parameter<T: FromStr>(request: &Request, name: &str, expected: &str
         Problem::new(ProblemCode::InvalidQuery, detail).parameter(name)
     };
     value.map(|value| value.parse().map_err(|_| wrong(value))).transpose()
+}
+
+/// The query parameter `limit`: the most entries of a page, from 1 to `max`.
+///
+/// # Errors
+/// 400 (`invalid_query`).
+pub fn page_limit(request: &Request, default: usize, max: usize) -> Result<usize, Problem> {
+    let limit = query_parameter(request, "limit", "a number")?.unwrap_or_else(|| default.min(max));
+    if (1..=max).contains(&limit) { Ok(limit) } else { Err(invalid_query("limit", format!("must be from 1 to {max}"))) }
+}
+
+/// The problem with a parameter of the query. `expected` is the rest of the sentence that begins with its name.
+pub fn invalid_query(name: &str, expected: impl Display) -> Problem {
+    Problem::new(ProblemCode::InvalidQuery, format!("The query parameter `{name}` {expected}.")).parameter(name)
 }
 
 #[cfg(test)]

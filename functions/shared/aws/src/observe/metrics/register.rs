@@ -103,12 +103,12 @@ register! {
     /// Dead letters that were recorded.
     DeadLetters: Count ["dead-letter"],
     /// Requests that a limit of their caller refused (`too_many_requests`, `too_many_uploads`, `too_many_connections`).
-    RequestsLimited: Count ["upload", "create-job", "job-status", "redrive-job", "cancel-job", "live-ticket"],
+    RequestsLimited: Count ["upload", "create-job", "job-status", "browse-datasets", "redrive-job", "cancel-job", "live-ticket"],
     /// Requests of callers that an operator has blocked (`owner_blocked`).
     RequestsBlocked: Count ["upload", "create-job", "redrive-job", "cancel-job", "live-ticket"],
     /// Requests that Rowmill or a service of AWS failed (`internal_error`, `unavailable`).
     RequestsFailed: Count [
-        "upload", "create-job", "job-status", "cancel-job", "redrive-job", "live-ticket", "web"
+        "upload", "create-job", "job-status", "browse-datasets", "cancel-job", "redrive-job", "live-ticket", "web"
     ],
     /// Calls that a policy denied. Written at once, not at the end of the invocation.
     MissingPermissions: Count ["all functions"],

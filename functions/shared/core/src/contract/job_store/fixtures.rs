@@ -60,6 +60,7 @@ pub fn new_job(number: u32, owner: &str) -> NewJob {
         }),
         inputs: None,
         results_to: None,
+        request: None,
         new_dataset_partitions: 64,
     };
     let metadata = serde_json::json!({"ticket": 7, "tags": ["a", ""]}).as_object().cloned();

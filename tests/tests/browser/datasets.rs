@@ -1,0 +1,73 @@
+//! Datasets on the page, and a job that is run again.
+
+use serde_json::{Value, json};
+
+use crate::reach::{axe, finds_nothing};
+use crate::stack::{job_over, job_page, on_the_stack};
+
+#[test]
+fn a_person_finds_the_records_of_an_import_and_runs_it_again() {
+    on_the_stack("a_person_finds_the_records_of_an_import_and_runs_it_again", async |stack, chromium| {
+        let rows = (0..130).map(|id| format!("k{id},\"<b>{id}</b>\",{id}\n"));
+        let text = format!("id,name,count\n{}", rows.collect::<String>());
+        let job =
+            job_over(stack, text, "seen.csv", "import", json!({ "dataset": "seen-on-the-page", "key": "id" })).await;
+        let tab = chromium.tab(&job_page(stack, &job)).await;
+        tab.job_is("completed").await;
+        let _: Value = tab.value("document.querySelector('job-settings summary').click(), null").await;
+        let facts = "document.querySelector('job-settings dl').innerText.replaceAll('\\n', ' ')";
+        tab.until(&format!("/key id/.test({facts})")).await;
+        finds_nothing(&tab, &axe().await, "the settings of a job").await;
+
+        tab.press("seen-on-the-page").await;
+        let keys = "[...document.querySelectorAll('dataset-page tbody tr')].map(row => row.cells[0].textContent)";
+        tab.until(&format!("{keys}.length === 50")).await;
+        for more in [100, 130] {
+            tab.press("More").await;
+            tab.until(&format!("{keys}.length === {more}")).await;
+        }
+        tab.until(&format!("new Set({keys}).size === 130")).await;
+        tab.sees("130 records, in no order").await;
+        finds_nothing(&tab, &axe().await, "the records of a dataset").await;
+        tab.write("Keys that begin with", "k12").await;
+        tab.press("Show").await;
+        tab.until(&format!("{keys}.sort().join() === 'k12,k120,k121,k122,k123,k124,k125,k126,k127,k128,k129'")).await;
+        // Cells are text, also those that look like markup.
+        let row: Vec<String> = tab
+            .value("[...[...document.querySelectorAll('dataset-page tbody tr')].find(row => row.cells[0].textContent === 'k12').cells].map(cell => cell.textContent)")
+            .await;
+        let columns: Vec<String> =
+            tab.value("[...document.querySelectorAll('dataset-page th')].map(cell => cell.textContent)").await;
+        let place = |name: &str| columns.iter().position(|column| column == name).expect("a column");
+        assert_eq!([&row[place("id")], &row[place("name")], &row[place("count")]], ["k12", "<b>12</b>", "12"]);
+        assert!(row[place("Written by")].ends_with("row 13"), "{row:?}");
+        tab.write("Keys that begin with", "none").await;
+        tab.press("Show").await;
+        tab.sees("No record found.").await;
+
+        tab.press("Datasets").await;
+        tab.until("[...document.querySelectorAll('dataset-list tbody a')].some(link => link.textContent === 'seen-on-the-page')")
+            .await;
+        finds_nothing(&tab, &axe().await, "the list of datasets").await;
+
+        tab.go(&job_page(stack, &job)).await;
+        tab.job_is("completed").await;
+        let _: Value = tab.value("document.querySelector('job-settings summary').click(), null").await;
+        tab.press("Run again").await;
+        tab.until(&format!("location.hash.startsWith('#/jobs/') && !location.hash.includes('{job}')")).await;
+        tab.job_is("completed").await;
+        let hash: String = tab.value("location.hash").await;
+        let again = stack.job(hash.rsplit('/').next().expect("a guid")).await;
+        assert_eq!((&again["jobType"], &again["itemsSucceeded"]), (&json!("import"), &json!(130)));
+        // The records are those of the later job now.
+        let _: Value = tab.value("location.hash = '#/datasets/seen-on-the-page', null").await;
+        let by = format!(
+            "document.querySelector('dataset-page td a[title=\"{}\"]')",
+            again["jobGuid"].as_str().expect("a guid")
+        );
+        tab.until(&by).await;
+
+        let _: Value = tab.value("location.hash = '#/datasets/nobody-has-written-to-it', null").await;
+        tab.sees("There is no dataset `nobody-has-written-to-it`.").await;
+    });
+}

@@ -1,0 +1,65 @@
+//! Jobs that are run again: the API gives the request, and the command sends it.
+
+use acceptance::local_stack::{LocalStack, answer, refused};
+use reqwest::StatusCode;
+use serde_json::{Value, json};
+
+use crate::stack::on_the_stack;
+
+async fn request_of(stack: &LocalStack, job: &str) -> Value {
+    let (status, request) = answer(stack.get(&format!("/api/jobs/{job}/request"))).await;
+    assert_eq!(status, StatusCode::OK, "{request}");
+    request
+}
+
+async fn created(stack: &LocalStack, request: &Value) -> String {
+    let (status, job) = answer(stack.post("/api/jobs").json(request)).await;
+    assert_eq!(status, StatusCode::ACCEPTED, "{job}");
+    job["jobGuid"].as_str().expect("a guid").to_owned()
+}
+
+#[test]
+fn a_job_is_run_again_with_the_same_settings_and_input() {
+    on_the_stack(async |stack| {
+        let file = stack.upload("text/csv", "a,b\n1,2\n3\n4,5\n").await;
+        let request = json!({
+            "jobType": "transform", "fileGuid": file, "params": { "mapping": [{ "drop": "b" }], "outputFormat": "jsonl" },
+            "tolerance": { "percent": 50.5 }, "maxConcurrency": 3, "priority": "low", "deadlineSeconds": 600,
+            "metadata": { "fileName": "größe.csv" },
+        });
+        let first = created(stack, &request).await;
+        assert_eq!(request_of(stack, &first).await, request, "also before it has ended");
+        stack.ended(&first).await;
+
+        let ran = stack.runs(&["again", &first, "--json"]).await;
+        assert_eq!(ran.code, Some(3), "a row fails again: {ran:?}");
+        let job: Value = serde_json::from_str(ran.out.lines().last().expect("a line")).expect("a job");
+        let second = job["jobGuid"].as_str().expect("a guid");
+        assert_ne!(second, first);
+        for name in ["itemsSucceeded", "itemsFailed", "metadata", "priority", "maxConcurrency", "fileGuid", "jobType"] {
+            assert_eq!(job[name], stack.job(&first).await[name], "{name}");
+        }
+        assert_eq!(request_of(stack, second).await, request);
+
+        // Of a request with `after` and `dedupe` the rest is left.
+        let waits = json!({ "jobType": "validate", "fileGuid": file, "after": first, "params": { "schema": { "required": ["a"] } } });
+        let waits = created(stack, &waits).await;
+        let bare = json!({ "jobType": "validate", "fileGuid": file, "params": { "schema": { "required": ["a"] } } });
+        assert_eq!(request_of(stack, &waits).await, bare);
+
+        // Items that came with the request, a result, and many files.
+        let result = json!({ "jobType": "validate", "source": { "jobGuid": first, "file": "output" } });
+        let files = json!({ "jobType": "validate", "source": { "files": [file] } });
+        let items = json!({ "jobType": "validate", "items": [{ "a": 1, "größe": [1.50, null] }, { "a": "x\ny" }] });
+        for request in [result, files, items] {
+            let job = created(stack, &request).await;
+            stack.ended(&job).await;
+            assert_eq!(request_of(stack, &job).await, request);
+            let again = created(stack, &request_of(stack, &job).await).await;
+            let [ended, before] = [stack.ended(&again).await, stack.job(&job).await];
+            assert_eq!(ended["itemsSucceeded"], before["itemsSucceeded"], "{request}");
+        }
+        let none = stack.get("/api/jobs/01a20467-9b8d-7a54-b7e0-a09dae80a33b/request");
+        refused(none, StatusCode::NOT_FOUND, "not_found").await;
+    });
+}
