@@ -237,7 +237,7 @@ impl ItemProcessor for Simulated {
 
     fn output(&self) -> Option<OutputFile> {
         let (name, content_type) = ("output.csv".to_owned(), "text/csv".to_owned());
-        Some(OutputFile { name, content_type, header: Some(OUTPUT_HEADER.to_owned()), gzip: false })
+        Some(OutputFile { name, content_type, header: Some(OUTPUT_HEADER.to_owned()), ..OutputFile::lines() })
     }
 }
 

@@ -323,7 +323,7 @@ fn new_job(number: u128) -> NewJob {
     let header = Some(vec!["a".into(), "a".into()]);
     let head = Head { dialect, columns: vec!["a".into(), "a_2".into()], header, data_start: 9 };
     let (name, content_type) = ("out.csv".into(), "text/csv".into());
-    let output = Some(OutputFile { name, content_type, header: Some("a;b".into()), gzip: true });
+    let output = Some(OutputFile { name, content_type, header: Some("a;b".into()), gzip: true, has_changes: false });
     let (created_at, params, max_concurrency) = (at(0), fields(json!({"dataset": "d"})), Some(3));
     let (job_guid, owner) = (guid(number), me());
     let spec = Spec { job_guid, owner, created_at, source, head, params, max_concurrency, output, ..spec };
@@ -455,6 +455,7 @@ pub fn objects() -> Value {
         left_out,
         causes: Vec::new(),
         other_causes: 0,
+        changes: None,
         copied_to: Some("s3://b/p/import-j/1/".into()),
     };
     let (column, raw, raw_base64) = (Some("a".into()), Some("x;y".into()), Some("/w==".into()));

@@ -89,8 +89,10 @@ fn what_imports_have_written_is_listed_with_the_rows_that_wrote_it() {
 
         assert_eq!(records(stack, "browsed", "key=a%2F7%2B%C3%A9&prefix=a").await.len(), 1);
         assert!(records(stack, "browsed", "key=a%2F7%2B%C3%A9&prefix=b").await.is_empty());
-        let wrong = stack.get("/api/datasets/browsed/records?after=x");
-        refused(wrong, StatusCode::BAD_REQUEST, "invalid_query").await;
+        for wrong in ["after=x", "after=3.a&prefix=b"] {
+            let wrong = stack.get(&format!("/api/datasets/browsed/records?{wrong}"));
+            refused(wrong, StatusCode::BAD_REQUEST, "invalid_query").await;
+        }
         let job = json!({ "jobType": "export", "params": { "dataset": "browsed-by-nobody" } });
         let (problem, _) =
             refused(stack.post("/api/jobs").json(&job), StatusCode::UNPROCESSABLE_ENTITY, "invalid_params").await;

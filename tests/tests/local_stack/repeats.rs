@@ -1,5 +1,6 @@
 //! Jobs that are run again: the API gives the request, and the command sends it.
 
+use acceptance::files;
 use acceptance::local_stack::{LocalStack, answer, refused};
 use reqwest::StatusCode;
 use serde_json::{Value, json};
@@ -59,6 +60,17 @@ fn a_job_is_run_again_with_the_same_settings_and_input() {
             let [ended, before] = [stack.ended(&again).await, stack.job(&job).await];
             assert_eq!(ended["itemsSucceeded"], before["itemsSucceeded"], "{request}");
         }
+        // A job that waits for its files, with all settings: before and after they are found.
+        let archive = files::zip(&[("a.csv", b"a,b\n1,2\n".to_vec())]);
+        let file = stack.upload("application/zip", archive).await;
+        let request = json!({
+            "jobType": "validate", "fileGuid": file, "tolerance": { "count": 7 }, "priority": "low",
+            "deadlineSeconds": 500, "startWithinSeconds": 400, "metadata": { "of": "archive" },
+        });
+        let job = created(stack, &request).await;
+        stack.ended(&job).await;
+        assert_eq!(request_of(stack, &job).await, request);
+
         let none = stack.get("/api/jobs/01a20467-9b8d-7a54-b7e0-a09dae80a33b/request");
         refused(none, StatusCode::NOT_FOUND, "not_found").await;
     });

@@ -39,6 +39,9 @@ async fn records(datasets: &Datasets, owner: &Owner, request: &Request) -> Resul
         at: query_parameter(request, "after", "a `next` that this API gave out")?.unwrap_or_default(),
         limit: page_limit(request, PAGE_DEFAULT, PAGE_MAX)?,
     };
+    if wanted.at.after().is_some_and(|after| !after.starts_with(&wanted.prefix)) {
+        return Err(invalid_query("after", "must be a `next` that this API gave out for the same `prefix`"));
+    }
     match datasets.records(owner, &name, &wanted).await {
         Ok(page) => Ok(json_response(200, &page)),
         Err(PortError::NotFound) => Err(Problem::not_found(format!(

@@ -4,7 +4,7 @@ pub const PAGE_DEFAULT: usize = 100;
 
 pub const PAGE_MAX: usize = 1000;
 
-/// The bytes of the records of a page, as JSON; the last one may exceed it. An answer of a function has at most 6 MB, in
+/// The bytes of the records of a page, as JSON; a single one may exceed it. An answer of a function has at most 6 MB, in
 /// which each quotation mark takes two bytes.
 pub const PAGE_BYTES: usize = 2_000_000;
 

@@ -120,6 +120,13 @@ impl Datasets {
     }
 }
 
+impl At {
+    /// The key before the page, if it begins within a partition.
+    pub fn after(&self) -> Option<&str> {
+        self.0.after.as_deref()
+    }
+}
+
 impl fmt::Display for At {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.0.partition)?;

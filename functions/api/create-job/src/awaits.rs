@@ -116,7 +116,7 @@ impl Creator {
             }
             Source::File(_) | Source::Packed { .. } | Source::Files(_) => return Ok((spec, Vec::new())),
         };
-        let (job_type, params) = (spec.job_type, spec.params);
+        let (job_type, params, asked) = (spec.job_type, spec.params, spec.request);
         let request = CreateJobRequest {
             job_type,
             file_guid,
@@ -153,6 +153,7 @@ impl Creator {
         let specified =
             self.specified_over(detected, &job.owner, &request, job_type, job.job_guid, spec.created_at).await?;
         let Specified { mut spec, texts, warnings } = specified;
+        spec.request = asked;
         self.store_texts(&mut spec, texts).await?;
         Ok((self.jobs.put_found(&spec).await?, warnings))
     }

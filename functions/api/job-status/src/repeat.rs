@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use rowmill_api::request::CreateJobRequest;
 use rowmill_core::model::job::Job;
-use rowmill_core::model::spec::{Source, Spec};
+use rowmill_core::model::spec::Spec;
 use rowmill_core::ports::{JobStore, Objects, PortError};
 use serde_json::Deserializer;
 
@@ -19,23 +19,20 @@ impl JobRequests {
     /// The request for a job that does the same with the same input.
     ///
     /// # Errors
-    /// `NotFound` if it is not known any more: an older version created the job, or the items of its request have
-    /// expired.
+    /// `NotFound` if it is not known: another version created the job, or the items of its request have expired.
     pub async fn of(&self, job: &Job) -> Result<CreateJobRequest, PortError> {
-        let spec = self.jobs.spec(job.job_guid).await?;
-        let items_key = match &spec.source {
-            Source::File(file) if file.file_guid.is_none() => Some(file.key.clone()),
-            _ => None,
-        };
-        let Spec { request, params, .. } = spec;
-        let invalid = |error| PortError::invalid("reading the request of a job", error);
-        let request: CreateJobRequest = serde_json::from_value(request.ok_or(PortError::NotFound)?).map_err(invalid)?;
-        let items = match items_key.filter(|_| request.source.is_none()) {
-            Some(key) => {
-                let lines = self.objects.read(&key).await?;
-                Some(Deserializer::from_slice(&lines).into_iter().collect::<Result<_, _>>().map_err(invalid)?)
+        let Spec { request, params, source, .. } = self.jobs.spec(job.job_guid).await?;
+        // One of a later version may have fields that nobody here knows.
+        let request: Option<CreateJobRequest> = request.and_then(|request| serde_json::from_value(request).ok());
+        let request = request.ok_or(PortError::NotFound)?;
+        let items = match (&request.items, source.file()) {
+            (None, _) => None,
+            (Some(_), None) => return Err(PortError::NotFound),
+            (Some(_), Some(file)) => {
+                let lines = self.objects.read(&file.key).await?;
+                let items = Deserializer::from_slice(&lines).into_iter().collect::<Result<_, _>>();
+                Some(items.map_err(|error| PortError::invalid("reading the items of a request", error))?)
             }
-            None => None,
         };
         Ok(CreateJobRequest { params, items, ..request })
     }

@@ -93,6 +93,7 @@ impl JobResults {
             left_out: manifest.left_out,
             causes: manifest.causes,
             other_causes: manifest.other_causes,
+            changes: manifest.changes,
             manifest: manifest_view,
             copy,
         })

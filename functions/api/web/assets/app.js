@@ -22,8 +22,8 @@ import "./new-job.js";
 
 const MODES = { live: "Live", polling: "Polling", lost: "No connection", idle: "" };
 
-/** The elements of the views, by their addresses. @type {Record<string, string>} */
-const PAGES = { "jobs/…": "job-page", new: "new-job", datasets: "dataset-list", "datasets/…": "dataset-page" };
+/** The elements of the views, by their addresses. */
+const PAGES = new Map([["jobs/…", "job-page"], ["new", "new-job"], ["datasets", "dataset-list"], ["datasets/…", "dataset-page"]]);
 
 class RowmillPage extends HTMLElement {
   /** @type {ClientConfig | null} */
@@ -96,7 +96,7 @@ class RowmillPage extends HTMLElement {
 
   /** The view of an address. One that holds something unsaved is the one that was left. @param {string} view @param {string} name */
   #view(view, name) {
-    const tag = PAGES[`${view}${name ? "/…" : ""}`] ?? "job-list";
+    const tag = PAGES.get(`${view}${name ? "/…" : ""}`) ?? "job-list";
     const key = `${tag} ${name}`;
     for (const [other, left] of this.#views) if (!left.unsaved && (other !== key || !left.isConnected)) this.#views.delete(other);
     const shown = this.#views.get(key) ?? h(tag, name ? { name } : {});

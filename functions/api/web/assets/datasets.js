@@ -32,6 +32,7 @@ class DatasetList extends HTMLElement {
   }
 
   async #load() {
+    this.#more.disabled = true;
     try {
       const page = await api.get(`/api/datasets?after=${encodeURIComponent(this.#next)}`);
       this.#body.append(...page.datasets.map((/** @type {any} */ { name, lastImport }) => h("tr", {},
@@ -44,6 +45,8 @@ class DatasetList extends HTMLElement {
       this.#notice.say("");
     } catch (error) {
       this.#notice.say(api.reason(error));
+    } finally {
+      this.#more.disabled = false;
     }
   }
 }
@@ -52,6 +55,8 @@ class DatasetList extends HTMLElement {
 class DatasetPage extends HTMLElement {
   #name = "";
   #next = "";
+  /** The prefix of the keys that was asked for last. */
+  #wanted = "";
   /** @type {any[]} */
   #records = [];
   #notice = new Notice();
@@ -72,28 +77,29 @@ class DatasetPage extends HTMLElement {
   }
 
   #begin() {
-    [this.#records, this.#next] = [[], ""];
+    [this.#records, this.#next, this.#wanted] = [[], "", this.#prefix.value];
     void this.#load();
   }
 
   async #load() {
     this.#more.disabled = true;
-    const [prefix, before] = [this.#prefix.value, this.#records.length];
+    // Another search replaces the list, and what comes for this one is of no use then.
+    const [records, prefix, before] = [this.#records, this.#wanted, this.#records.length];
     try {
       // A page may be empty although more records follow.
       do {
         const query = new URLSearchParams({ limit: "50", after: this.#next, prefix });
         const page = await api.get(`/api/datasets/${encodeURIComponent(this.#name)}/records?${query}`);
-        if (prefix !== this.#prefix.value || !this.isConnected) return;
-        this.#records.push(...page.records);
+        if (records !== this.#records || !this.isConnected) return;
+        records.push(...page.records);
         this.#next = page.next ?? "";
-      } while (this.#next && this.#records.length === before);
+      } while (this.#next && records.length === before);
       this.#show();
       this.#notice.say("");
     } catch (error) {
-      this.#notice.say(api.reason(error));
+      if (records === this.#records) this.#notice.say(api.reason(error));
     } finally {
-      this.#more.disabled = false;
+      if (records === this.#records) this.#more.disabled = false;
     }
   }
 
@@ -101,9 +107,9 @@ class DatasetPage extends HTMLElement {
     const names = [...new Set(this.#records.flatMap((record) => Object.keys(record.fields)))];
     const [columns, rest] = [names.slice(0, COLUMNS), names.slice(COLUMNS)];
     const cell = (/** @type {any} */ value) => (value === undefined ? "" : typeof value === "string" ? value : JSON.stringify(value));
-    const others = (/** @type {any} */ fields) => JSON.stringify(Object.fromEntries(rest.filter((name) => name in fields).map((name) => [name, fields[name]])));
+    const others = (/** @type {any} */ fields) => JSON.stringify(Object.fromEntries(rest.filter((name) => Object.hasOwn(fields, name)).map((name) => [name, fields[name]])));
     const row = (/** @type {any} */ { key, fields, writtenBy }) => h("tr", {},
-      [key, ...columns.map((name) => cell(fields[name])), ...(rest.length ? [others(fields)] : [])].map((value) => h("td", { text: value })),
+      [key, ...columns.map((name) => cell(Object.hasOwn(fields, name) ? fields[name] : undefined)), ...(rest.length ? [others(fields)] : [])].map((value) => h("td", { text: value })),
       h("td", {}, jobLink(writtenBy.jobGuid, `${short(writtenBy.jobGuid)}, row ${count(writtenBy.row)}`)));
     const heads = ["Key", ...columns, ...(rest.length ? ["more"] : []), "Written by"];
     this.#table.replaceChildren(...(this.#records.length ? [table("Records", heads, h("tbody", {}, this.#records.map(row)))] : []));

@@ -8,6 +8,7 @@ import { hasEnded, nameOf, Notice } from "./job.js";
 /** @typedef {import("./job.js").JobView} JobView */
 
 const RELOAD_MS = 3000;
+const FIELDS_SHOWN = 10;
 const WAITING = "They are here when the job has ended.";
 const KINDS = { failedRows: "failed rows", unprocessedRows: "rows that were not processed", output: "output", files: "the files that were read" };
 
@@ -16,13 +17,14 @@ class JobFiles extends HTMLElement {
   #shown = "?";
   #expires = 0;
   #list = h("ul", { class: "files" });
+  #changes = h("div");
   #causes = h("div", { class: "scroll" });
   #notice = new Notice();
   /** @type {JobView | null} */
   #job = null;
 
   connectedCallback() {
-    this.replaceChildren(h("section", { class: "panel" }, h("h2", { text: "Results" }), this.#notice, this.#causes, this.#list));
+    this.replaceChildren(h("section", { class: "panel" }, h("h2", { text: "Results" }), this.#notice, this.#changes, this.#causes, this.#list));
   }
 
   /** @param {JobView} job */
@@ -31,7 +33,7 @@ class JobFiles extends HTMLElement {
     const key = hasEnded(job) ? `${job.jobGuid} ${job.attempt} ${job.status}` : "";
     if (key && key !== this.#shown) void this.#load();
     else if (!key && this.#shown !== key) this.#list.replaceChildren(h("li", { class: "hint", text: WAITING }));
-    if (!key) this.#causes.replaceChildren();
+    if (!key) [this.#changes, this.#causes].forEach((part) => part.replaceChildren());
     this.#shown = key;
   }
 
@@ -41,6 +43,7 @@ class JobFiles extends HTMLElement {
       this.#expires = Date.parse(results.expiresAt);
       const manifest = { ...results.manifest, kind: "", items: undefined };
       this.#list.replaceChildren(...[...results.files, manifest].map((file) => this.#file(file)));
+      this.#changes.replaceChildren(...changesOf(results.changes));
       this.#causes.replaceChildren(...causesOf(results.causes ?? [], results.otherCauses ?? 0, (cause) => this.#redrive(cause),
         (cause) => this.dispatchEvent(new CustomEvent("cause", { detail: cause }))));
       this.#notice.say(results.leftOut.map((/** @type {any} */ one) => `${one.file}: ${one.message}`).join(" "), "warn");
@@ -75,6 +78,18 @@ class JobFiles extends HTMLElement {
     return h("li", {}, h("a", { href: file.url, download: file.fileName, "data-name": file.name, text: file.name, on: { click } }),
       h("span", { class: "hint", text: `${kind ? `${kind}, ` : ""}${items}${size(file.bytes)}` }));
   }
+}
+
+/**
+ * What a dry run of an import would change.
+ * @param {any} changes
+ */
+function changesOf(changes) {
+  if (!changes) return [];
+  const facts = [["Would create", changes.create], ["Would update", changes.update], ["Would leave unchanged", changes.unchanged],
+    ...changes.fields.slice(0, FIELDS_SHOWN).map((/** @type {any} */ field) => [`Field ${field.name}`, field.items])];
+  return [h("p", { text: "This was a dry run: nothing was written. Rows by what they would do to the records:" }),
+    h("dl", { class: "facts changes" }, facts.flatMap(([name, items]) => [h("dt", { text: name }), h("dd", { text: count(items) })]))];
 }
 
 /**

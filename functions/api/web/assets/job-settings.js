@@ -9,6 +9,8 @@ import { Notice } from "./job.js";
 /** The settings of a job. They are asked for when somebody wants to see them. */
 class JobSettings extends HTMLElement {
   #guid = "";
+  /** Repeats of a request whose answer was lost make one job. */
+  #key = crypto.randomUUID();
   #notice = new Notice();
   #facts = h("dl", { class: "facts" });
   #again = h("button", { type: "button", text: "Run again", on: { click: () => this.#runAgain() } });
@@ -25,13 +27,14 @@ class JobSettings extends HTMLElement {
     this.#guid = job.jobGuid;
   }
 
+  /** The request as text: numbers keep all their digits. */
   async #request() {
-    return api.get(`/api/jobs/${this.#guid}/request`);
+    return (await api.call("GET", `/api/jobs/${this.#guid}/request`)).text();
   }
 
   async #load() {
     try {
-      const { params = {}, items, ...others } = await this.#request();
+      const { params = {}, items, ...others } = JSON.parse(await this.#request());
       const text = (/** @type {any} */ value) => (typeof value === "string" ? value : JSON.stringify(value));
       const value = (/** @type {string} */ name, /** @type {any} */ one) =>
         name === "dataset" ? h("a", { href: `#/datasets/${one}`, text: one }) : text(one);
@@ -47,7 +50,9 @@ class JobSettings extends HTMLElement {
   async #runAgain() {
     this.#again.disabled = true;
     try {
-      const { jobGuid } = await api.post("/api/jobs", await this.#request());
+      const headers = { "content-type": "application/json", "idempotency-key": this.#key };
+      const { jobGuid } = await (await api.call("POST", "/api/jobs", { body: await this.#request(), headers })).json();
+      this.#key = crypto.randomUUID();
       location.hash = `#/jobs/${jobGuid}`;
     } catch (error) {
       this.#notice.say(api.reason(error));

@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use rowmill_api::job::JobView;
+use rowmill_core::model::changes::Changes;
 use rowmill_core::model::cost::Usage;
 use rowmill_core::model::ids::{JobGuid, RunId};
 use rowmill_core::model::job::states::Status;
@@ -274,6 +275,7 @@ impl Completer {
             left_out: composition.left_out.clone(),
             causes,
             other_causes,
+            changes: composition.changes.as_ref().map(Changes::ranked),
             copied_to,
         };
         let json = serde_json::to_vec_pretty(&manifest).map_err(invalid)?;

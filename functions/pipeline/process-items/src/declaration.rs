@@ -43,6 +43,7 @@ pub static FUNCTION: Function = Function {
         Use::of(
             "Records",
             &[
+                "dynamodb:BatchGetItem",
                 "dynamodb:GetItem",
                 "dynamodb:PartiQLInsert",
                 "dynamodb:PartiQLUpdate",
@@ -53,7 +54,8 @@ pub static FUNCTION: Function = Function {
         )
         .why(
             "PartiQL statements upsert records, many in a request, each with its own condition. The others find \
-                  out, once for each dataset, how many partitions it has, and store it.",
+                  out, once for each dataset, how many partitions it has, store it, and list the dataset. BatchGetItem \
+                  compares rows with records in a dry run.",
         ),
         Use::of("Tasks", &["dynamodb:GetItem", "dynamodb:UpdateItem", "dynamodb:DeleteItem"], &[TASKS_TABLE])
             .why("Offers chunks to workers and calls services with them, which may answer at once."),

@@ -94,8 +94,8 @@ pub struct CreateJobRequest {
 }
 
 impl CreateJobRequest {
-    /// What a later request for the same needs, without params and items, which are stored in another place. It waits
-    /// for no job, and makes a job in any case.
+    /// What a later request for the same needs, without params and items, which are stored in another place: an empty
+    /// list stands for the items. It waits for no job, and makes a job in any case.
     #[must_use]
     pub fn to_repeat(&self) -> Self {
         Self {
@@ -103,7 +103,7 @@ impl CreateJobRequest {
             file_guid: self.file_guid,
             source: self.source.clone(),
             after: None,
-            items: None,
+            items: self.items.as_ref().map(|_| Vec::new()),
             dedupe: None,
             params: Map::new(),
             tolerance: self.tolerance,

@@ -4,6 +4,7 @@ use std::fmt;
 
 use jiff::Timestamp;
 use rowmill_core::model::causes::Cause;
+use rowmill_core::model::changes::Changes;
 use rowmill_core::model::ids::JobGuid;
 use rowmill_core::model::job::states::Status;
 use rowmill_core::model::results::{CopyState, LeftOut, ResultFile};
@@ -37,6 +38,10 @@ pub struct ResultsView {
     #[serde(default)]
     #[schema(required)]
     pub other_causes: u64,
+    /// What the rows would change, if the job is a dry run of an import; otherwise null.
+    #[serde(default)]
+    #[schema(required)]
+    pub changes: Option<Changes>,
     /// The file that lists the others, with the job as it ended.
     pub manifest: ManifestView,
     /// The copy of the files, if the job was created with `resultsTo`; otherwise null.

@@ -57,7 +57,9 @@ use crate::aws::CallFailed;
 use crate::bench::BenchError;
 use crate::deploy::DeployError;
 use crate::download::DownloadError;
-use crate::follow::{Details, FollowError, Patience, causes_table, failed_items_table, file_name, summary};
+use crate::follow::{
+    Details, FollowError, Patience, causes_table, changes_text, failed_items_table, file_name, summary,
+};
 use crate::login::LoginError;
 use crate::package::PackageError;
 use crate::stack::StackError;
@@ -243,7 +245,10 @@ async fn show_job(connection: &Connection, job: &Job, json: bool) -> Result<(), 
     print_hints(connection, job, false)
 }
 
-/// Shows a job's counts and its first failed rows.
+/// The job type whose dry run tells what would change.
+const IMPORT: &str = "import";
+
+/// Shows a job's counts, what it would change if it is a dry run, and its first failed rows.
 async fn print_counts(connection: &Connection, job: &Job) -> Result<(), CommandError> {
     let uploaded_as = match (file_name(job), job.file_guid) {
         // The upload may have expired. The job is shown without a name then.
@@ -254,14 +259,20 @@ async fn print_counts(connection: &Connection, job: &Job) -> Result<(), CommandE
     };
     let params = job.field("params").and_then(Value::as_object);
     print(&summary(job, &Details { uploaded_as: uploaded_as.as_deref(), params }))?;
+    let tells_more = job.items_failed > 0 || job.job_type == IMPORT;
+    // Without results the failed rows are all that there is.
+    let results = match job.status.is_terminal() && tells_more {
+        true => connection.api.results(job.job_guid).await.ok(),
+        false => None,
+    };
+    if let Some(changes) = results.as_ref().and_then(|results| results.changes.as_ref()) {
+        print(&format!("\n{}", changes_text(changes)))?;
+    }
     if job.items_failed == 0 {
         return Ok(());
     }
-    // Of a single cause the failed rows themselves tell. Without results they are all that there is.
-    if job.status.is_terminal()
-        && let Ok(results) = connection.api.results(job.job_guid).await
-        && results.causes.len() > 1
-    {
+    // Of a single cause the failed rows themselves tell.
+    if let Some(results) = results.filter(|results| results.causes.len() > 1) {
         let table = causes_table(&results.causes, results.other_causes, terminal::width());
         print(&format!("\n{table}"))?;
     }

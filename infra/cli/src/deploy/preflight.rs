@@ -176,7 +176,7 @@ mod tests {
 
     #[test]
     fn a_reservation_is_suggested_that_leaves_room_for_workers_and_others() {
-        assert_eq!(suggested(1000, 202, 9), Some(44), "the usual account");
+        assert_eq!(suggested(1000, 202, 11), Some(36), "the usual account");
         assert_eq!(suggested(10_000, 202, 9), Some(100));
         for small in [10, 100, 300, 380] {
             assert_eq!(suggested(small, 202, 9), None, "{small} executions");

@@ -19,7 +19,9 @@ use crate::terminal::span;
 use live::LiveJob;
 pub use meter::{RateMeter, message};
 pub use reporter::Reporter;
-pub use summary::{Details, Verdict, causes_table, failed_items_table, file_name, status_word, summary, took};
+pub use summary::{
+    Details, Verdict, causes_table, changes_text, failed_items_table, file_name, status_word, summary, took,
+};
 
 /// Wait before the second request. Small jobs have ended by then.
 const FIRST_WAIT: Duration = Duration::from_millis(100);

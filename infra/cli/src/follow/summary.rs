@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use rowmill_api::job::{JobView, PauseView};
 use rowmill_core::model::causes::{Cause, CauseName};
+use rowmill_core::model::changes::Changes;
 use rowmill_core::model::job::Priority;
 use rowmill_core::model::job::states::{JobOutcome, Status};
 use rowmill_core::model::run_output::FailedItem;
@@ -178,6 +179,27 @@ pub fn causes_table(causes: &[Cause], other: u64, width: usize) -> String {
     text
 }
 
+/// What a dry run of an import would change.
+pub fn changes_text(changes: &Changes) -> String {
+    let rows = [("create", changes.create), ("update", changes.update), ("leave unchanged", changes.unchanged)];
+    let rows: Vec<_> = (rows.into_iter().filter(|(_, rows)| *rows > 0))
+        .map(|(what, rows)| vec![format!("  {what}"), count(rows)])
+        .collect();
+    let mut text =
+        "This was a dry run. Rows by what they would do to their records:\n".to_owned() + &table(&rows, &[1]);
+    let fields = changes.fields.iter().take(CAUSES_SHOWN);
+    let mut fields: Vec<String> =
+        fields.map(|field| format!("{} {}", cut(&field.name, 40), count(field.items))).collect();
+    let named: u64 = changes.fields.iter().skip(CAUSES_SHOWN).map(|field| field.items).sum();
+    if named + changes.other_fields > 0 {
+        fields.push(format!("others {}", count(named + changes.other_fields)));
+    }
+    if !fields.is_empty() {
+        text += &format!("Changed fields: {}\n", fields.join(", "));
+    }
+    text
+}
+
 /// The first failed items as a table `width` columns wide.
 pub fn failed_items_table(items: &[FailedItem], failed: u64, width: usize) -> String {
     let heading = match items.len() as u64 {
@@ -216,6 +238,7 @@ mod tests {
     use serde_json::json;
 
     use rowmill_core::model::causes::CauseExample;
+    use rowmill_core::model::changes::ChangedField;
 
     use crate::fixtures::{job, job_guid, job_json};
 
@@ -375,6 +398,16 @@ mod tests {
         redriven.first_chunk_at = Some("2025-01-02T23:59:48Z".parse().unwrap());
         let text = summary_of(&redriven);
         assert!(text.ends_with("  attempt    2\n  took       12 s, this attempt alone\n"), "{text}");
+    }
+
+    #[test]
+    fn the_changes_of_a_dry_run_are_shown_with_the_fields() {
+        let field = |(name, items): (&str, u64)| ChangedField { name: name.to_owned(), items };
+        let fields = [("city", 1200), ("a\u{1b}b", 7)].map(field).into();
+        let changes = Changes { create: 5, update: 1203, unchanged: 0, fields, other_fields: 2 };
+        let expected = "This was a dry run. Rows by what they would do to their records:\n  create      5\n  update  1,203\n\
+                        Changed fields: city 1,200, a\\u{1b}b 7, others 2\n";
+        assert_eq!(changes_text(&changes), expected);
     }
 
     #[test]

@@ -5,6 +5,7 @@ mod crashes;
 mod exports;
 mod failed_rows;
 mod unprocessed;
+mod what_ifs;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -95,7 +96,7 @@ async fn same_results_after_crashes(times: &[Duration], start: impl AsyncFn(&Wor
             let when = format!("{death:?} call {call} with {time:?}");
             assert_eq!((row.completions, world.jobs.active("system")), (1, 0), "{when}");
             let (manifest, files) = results(&world, job).await;
-            let counts = row.end().map(|end| (end.counts, manifest.causes.clone()));
+            let counts = row.end().map(|end| (end.counts, manifest.causes.clone(), manifest.changes.clone()));
             let end = (row.status(), counts, described(&manifest), manifest.left_out, files);
             match &undisturbed {
                 Some(undisturbed) => assert_eq!(&end, undisturbed, "{when}"),

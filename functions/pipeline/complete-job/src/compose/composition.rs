@@ -6,6 +6,7 @@
 use bytes::Bytes;
 use rowmill_core::items::files::FilesAt;
 use rowmill_core::model::causes::Causes;
+use rowmill_core::model::changes::Changes;
 use rowmill_core::model::ids::RunId;
 use rowmill_core::model::job::Job;
 use rowmill_core::model::keys;
@@ -37,6 +38,9 @@ pub struct Composition {
     /// The causes of the failed rows so far.
     #[serde(default)]
     pub causes: Causes,
+    /// The changes of the rows so far, if the outputs are changes.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub changes: Option<Changes>,
 }
 
 /// A step of a composition, and how far it is.
@@ -69,6 +73,7 @@ impl Composition {
             too_long: 0,
             restarts: 0,
             causes: Causes::default(),
+            changes: None,
         }
     }
 

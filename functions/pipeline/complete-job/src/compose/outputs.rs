@@ -1,6 +1,7 @@
 //! Step 4: the outputs of the items, one to a line.
 
 use rowmill_core::items::outputs::{self, Found};
+use rowmill_core::model::changes::RowChange;
 use rowmill_core::model::results::ResultKind;
 use rowmill_core::ports::PortError;
 
@@ -10,6 +11,9 @@ use super::writer::OpenFile;
 
 /// Number of outputs written between two looks at the clock.
 const OUTPUTS_AT_ONCE: usize = 256;
+
+/// Said of rows that a worker of an older version has processed.
+const NOT_COMPARED: &str = "changes of rows: an older version of Rowmill checked them without a comparison";
 
 /// Writes the outputs after this row.
 pub(super) struct Outputs {
@@ -25,6 +29,9 @@ impl Step for Outputs {
         if let Some(header) = output.header.as_ref().filter(|_| writer.is_empty()) {
             writer.write(format!("{header}\n").as_bytes()).await?;
         }
+        if output.has_changes {
+            composing.composition.changes.get_or_insert_default();
+        }
         let (mut walk, mut written) = (outputs::Outputs::of(composing.stored_job(), self.after).await?, 0_usize);
         loop {
             let found = walk.next().await?;
@@ -36,6 +43,12 @@ impl Step for Outputs {
                 Found::End => break,
                 Found::Nothing => {}
                 Found::Output(item) => {
+                    if let Some(changes) = &mut composing.composition.changes {
+                        match serde_json::from_str::<RowChange>(&item.output) {
+                            Ok(change) => changes.add(&change),
+                            Err(_) => composing.composition.leave_out(&output.name, NOT_COMPARED),
+                        }
+                    }
                     writer.write(item.output.as_bytes()).await?;
                     writer.write(b"\n").await?;
                     writer.count(1);

@@ -283,6 +283,7 @@ pub fn results() -> ResultsView {
         left_out: Vec::new(),
         causes: Vec::new(),
         other_causes: 0,
+        changes: None,
         manifest: ManifestView {
             name: "manifest.json".to_owned(),
             content_type: "application/json".to_owned(),

@@ -32,6 +32,7 @@ pub async fn record_store<S: RecordStore>(make: impl AsyncFn() -> S) {
         all_that_open_a_dataset_at_once_get_the_same_partitions,
         the_datasets_of_an_owner_are_listed_with_their_latest_writers,
         no_record_is_found_where_none_was_written,
+        records_are_found_by_many_keys,
     );
 }
 
@@ -275,4 +276,15 @@ async fn the_datasets_of_an_owner_are_listed_with_their_latest_writers(store: &i
 
 async fn no_record_is_found_where_none_was_written(store: &impl RecordStore) {
     assert_eq!(store.record(&dataset("d"), "k").await.unwrap(), None);
+}
+
+async fn records_are_found_by_many_keys(store: &impl RecordStore) {
+    let upserts: Vec<DatasetRecord> = (0..250).filter(|n| n % 2 == 0).map(|n| upsert(n.to_string(), 1, n)).collect();
+    written(store, &upserts).await;
+    let keys: Vec<String> = (0..250).map(|n| n.to_string()).collect();
+    let keys: Vec<&str> = keys.iter().map(String::as_str).collect();
+    let mut found = store.records(&dataset("d"), &keys).await.expect("readable");
+    found.sort_by_key(|record| record.version.row);
+    assert_eq!(found, upserts);
+    assert_eq!(store.records(&dataset("d"), &[]).await.expect("readable"), []);
 }

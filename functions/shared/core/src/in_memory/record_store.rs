@@ -85,6 +85,12 @@ impl RecordStore for InMemoryRecordStore {
         Ok(lock(&self.0).records.get(&place).cloned())
     }
 
+    async fn records(&self, dataset: &Dataset, keys: &[&str]) -> PortResult<Vec<DatasetRecord>> {
+        let records = &lock(&self.0).records;
+        let place = |key: &&str| (dataset.name.clone(), partition_of(dataset, key), (*key).to_owned());
+        Ok(keys.iter().filter_map(|key| records.get(&place(key)).cloned()).collect())
+    }
+
     async fn datasets(&self, owner: &Owner, after: Option<&str>, limit: usize) -> PortResult<DatasetPage> {
         let writers = &lock(&self.0).writers;
         let from = (owner.as_str().to_owned(), after.unwrap_or_default().to_owned());

@@ -4,13 +4,14 @@
 //! which chunks run, and repeated runs, do not matter: each record stores its [`RecordVersion`], and a write only
 //! replaces an older version. `docs/decisions/` has the cost per row.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, OnceLock};
 
 use async_trait::async_trait;
 use serde_json::{Map, Value, json};
 
 use super::validate::{check, compile_schema};
+use crate::model::changes::RowChange;
 use crate::model::records::{Dataset, DatasetRecord, RecordVersion, Upserted, Writer, dataset_of, is_dataset_name};
 use crate::model::spec::{OutputFile, Spec};
 use crate::ports::processor::{Item, ItemError, ItemOutcome, ItemProcessor, JobType, ParamsError};
@@ -19,6 +20,9 @@ use crate::text::{Format, RowSchema, json_bytes};
 
 /// Number of rows in a call to the record store. A multiple of 25, the limit of one DynamoDB batch request.
 const BATCH_ITEMS: usize = 250;
+
+/// Number of rows that a dry run compares at once: 10 MB of records at most.
+const COMPARED_AT_ONCE: usize = 25;
 
 /// The longest key, in bytes: DynamoDB's limit for a sort key.
 const KEY_MAX_BYTES: usize = 1024;
@@ -36,6 +40,8 @@ const RECORD_MAX_BYTES: usize = 390 * 1024;
 /// | `key` | the columns that make up the key of a record: a name or a list of names; default: the row number |
 /// | `schema` | a JSON Schema, as for `validate` |
 /// | `outputs` | whether each row that succeeds leaves its key in the output file; default: no |
+///
+/// With `dryRun` each row leaves what it would change.
 pub struct Import {
     records: Option<Arc<dyn RecordStore>>,
 }
@@ -66,6 +72,7 @@ impl JobType for Import {
             schema: compile_schema(spec)?,
             writer: Writer::new(spec.created_at, spec.job_guid),
             has_outputs: has_outputs(spec)?,
+            is_dry_run: spec.is_dry_run(),
         }))
     }
 }
@@ -76,7 +83,7 @@ pub(super) fn dataset(spec: &Spec) -> Result<String, ParamsError> {
         Some(Value::String(name)) if is_dataset_name(name) => Ok(name.clone()),
         Some(_) => Err(ParamsError::new(
             "params.dataset",
-            "must be a name of 1 to 128 letters, digits, `-`, `_` or `.`, such as `customers`.",
+            "must be a name of 1 to 128 letters, digits, `-`, `_` or `.`, such as `customers`, and not `.` or `..`.",
         )),
         None => Err(ParamsError::new("params.dataset", "is missing. Set it to the name of a dataset.")),
     }
@@ -129,6 +136,7 @@ struct RowImport {
     writer: Writer,
     /// True if each row that succeeds has an output.
     has_outputs: bool,
+    is_dry_run: bool,
 }
 
 #[async_trait]
@@ -139,11 +147,37 @@ impl ItemProcessor for RowImport {
     }
 
     async fn dry_run(&self, item: &Item) -> Result<ItemOutcome, ItemError> {
-        self.upsert_of(item).map(|upsert| self.outcome(&upsert, ItemOutcome::Succeeded))
+        let mut results = self.dry_run_batch(std::slice::from_ref(item)).await;
+        results.pop().unwrap_or_else(|| Err(no_answer()))
+    }
+
+    /// Compares each row with the record that is there. Two rows with the same key are both compared with that one.
+    async fn dry_run_batch(&self, items: &[Item]) -> Vec<Result<ItemOutcome, ItemError>> {
+        let rows = items.iter().map(|item| {
+            begin_item(item.row);
+            self.upsert_of(item)
+        });
+        let rows: Vec<Result<DatasetRecord, ItemError>> = rows.collect();
+        let mut results = Vec::with_capacity(rows.len());
+        // Stored records may be much longer than the rows, so few of them are held at once.
+        for rows in rows.chunks(COMPARED_AT_ONCE) {
+            let keys: BTreeSet<&str> = rows.iter().flatten().map(|record| record.key.as_str()).collect();
+            let stored = self.stored(&keys.into_iter().collect::<Vec<_>>()).await;
+            let outcome = |record: &DatasetRecord| {
+                let stored = stored.as_ref().map_err(ItemError::clone)?;
+                let line = serde_json::to_string(&RowChange::of(record, stored.get(&record.key)));
+                line.map(ItemOutcome::Output).map_err(|_| no_answer())
+            };
+            results.extend(rows.iter().map(|row| row.as_ref().map_err(ItemError::clone).and_then(outcome)));
+        }
+        results
     }
 
     fn output(&self) -> Option<OutputFile> {
-        self.has_outputs.then(OutputFile::lines)
+        match self.is_dry_run {
+            true => Some(OutputFile::changes()),
+            false => self.has_outputs.then(OutputFile::lines),
+        }
     }
 
     fn batch_items(&self) -> usize {
@@ -224,10 +258,22 @@ impl RowImport {
         }
     }
 
+    /// The records with these keys, by key.
+    async fn stored(&self, keys: &[&str]) -> Result<HashMap<String, DatasetRecord>, ItemError> {
+        let records = self.records.as_ref().ok_or_else(no_records)?;
+        let found = async {
+            match records.opened(&self.dataset).await? {
+                Some(dataset) => records.records(&dataset, keys).await,
+                None => Ok(Vec::new()),
+            }
+        };
+        let found = found.await.map_err(|error| ItemError::transient("records_unavailable", error.to_string()))?;
+        Ok(found.into_iter().map(|record| (record.key.clone(), record)).collect())
+    }
+
     async fn write(&self, upserts: &[DatasetRecord]) -> Vec<Result<Upserted, ItemError>> {
         let Some(records) = &self.records else {
-            let error = ItemError::transient("no_records", "this process has no records table");
-            return vec![Err(error); upserts.len()];
+            return vec![Err(no_records()); upserts.len()];
         };
         let dataset = match self.opened.get() {
             Some(dataset) => dataset,
@@ -259,6 +305,10 @@ fn item_error(error: &PortError) -> ItemError {
         PortError::Invalid { .. } => ItemError::permanent("record_refused", "the records table rejects this row"),
         _ => ItemError::transient("records_unavailable", error.to_string()),
     }
+}
+
+fn no_records() -> ItemError {
+    ItemError::transient("no_records", "this process has no records table")
 }
 
 fn no_answer() -> ItemError {

@@ -45,6 +45,10 @@ impl RecordStore for Recording {
         Ok(None)
     }
 
+    async fn records(&self, _: &Dataset, _: &[&str]) -> Result<Vec<DatasetRecord>, PortError> {
+        Ok(Vec::new())
+    }
+
     async fn datasets(&self, _: &Owner, _: Option<&str>, _: usize) -> Result<DatasetPage, PortError> {
         Ok(DatasetPage::default())
     }

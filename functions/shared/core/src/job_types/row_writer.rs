@@ -81,6 +81,7 @@ impl RowWriter {
             content_type: if gzip { "application/gzip" } else { content_type }.to_owned(),
             header,
             gzip,
+            has_changes: false,
         }
     }
 

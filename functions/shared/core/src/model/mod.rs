@@ -5,6 +5,7 @@ pub mod audit;
 pub mod blocks;
 pub mod breaker;
 pub mod causes;
+pub mod changes;
 pub mod checkpoint;
 pub mod chunk_index;
 pub mod client_version;

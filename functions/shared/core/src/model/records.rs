@@ -21,7 +21,9 @@ const NAME_MAX_BYTES: usize = 128;
 /// True if a dataset may have this name.
 pub fn is_dataset_name(name: &str) -> bool {
     let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
-    (1..=NAME_MAX_BYTES).contains(&name.len()) && name.chars().all(allowed)
+    // A path with these names would be another one.
+    let is_path = matches!(name, "." | "..");
+    (1..=NAME_MAX_BYTES).contains(&name.len()) && name.chars().all(allowed) && !is_path
 }
 
 /// The owner and the name of a dataset with this stored name.

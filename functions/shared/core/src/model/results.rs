@@ -11,6 +11,7 @@ use serde_json::Value;
 use utoipa::ToSchema;
 
 use crate::model::causes::Cause;
+use crate::model::changes::Changes;
 use crate::model::ids::{JobGuid, RunId};
 use crate::model::keys;
 use crate::words::{Open, words};
@@ -117,6 +118,9 @@ pub struct Manifest {
     /// Number of failed items of other causes.
     #[serde(default)]
     pub other_causes: u64,
+    /// What the rows would change, if the job is a dry run of an import.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub changes: Option<Changes>,
     /// What the keys of the copies of these files begin with, if they are copied: `s3://{bucket}/…/`.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub copied_to: Option<String>,

@@ -165,13 +165,21 @@ pub struct OutputFile {
     pub header: Option<String>,
     #[serde(skip_serializing_if = "std::ops::Not::not", default)]
     pub gzip: bool,
+    /// True if its lines are [changes](crate::model::changes::RowChange), which are counted.
+    #[serde(skip_serializing_if = "std::ops::Not::not", default)]
+    pub has_changes: bool,
 }
 
 impl OutputFile {
     /// One JSON object for each item.
     pub fn lines() -> Self {
         let (name, content_type) = ("outputs.jsonl".to_owned(), "application/x-ndjson".to_owned());
-        Self { name, content_type, header: None, gzip: false }
+        Self { name, content_type, header: None, gzip: false, has_changes: false }
+    }
+
+    /// One [change](crate::model::changes::RowChange) for each item.
+    pub fn changes() -> Self {
+        Self { name: "changes.jsonl".to_owned(), has_changes: true, ..Self::lines() }
     }
 }
 

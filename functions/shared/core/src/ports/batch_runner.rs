@@ -4,13 +4,11 @@ use std::future::poll_fn;
 use std::pin::pin;
 use std::sync::Arc;
 
-use async_trait::async_trait;
-use futures::stream::{self, StreamExt};
-
 use super::item::{Item, ItemResult};
 use super::item_watch::{AtItem, with_output_left};
 use super::processor::{ItemProcessor, JobType, ParamsError};
 use crate::model::spec::Spec;
+use async_trait::async_trait;
 
 /// Prepares processors and runs batches of items.
 #[async_trait]
@@ -74,10 +72,7 @@ impl ItemBatch {
     async fn unbounded_results(&self) -> Vec<ItemResult> {
         let processor = &self.processor;
         match (self.call, self.items.as_slice()) {
-            (BatchCall::DryRun, items) => {
-                let checks: Vec<_> = items.iter().map(|item| AtItem::new(item, processor.dry_run(item))).collect();
-                stream::iter(checks).buffered(processor.concurrency().max(1)).collect().await
-            }
+            (BatchCall::DryRun, items) => processor.dry_run_batch(items).await,
             (BatchCall::Alone, [item]) => vec![AtItem::new(item, processor.process_alone(item)).await],
             (BatchCall::Alone | BatchCall::Together, items) => processor.process_batch(items).await,
         }

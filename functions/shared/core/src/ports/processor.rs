@@ -117,6 +117,12 @@ pub trait ItemProcessor: Send + Sync {
         Ok(ItemOutcome::Succeeded)
     }
 
+    /// Predicts the results of a batch, as [`dry_run`](Self::dry_run) does for each item.
+    async fn dry_run_batch(&self, items: &[Item]) -> Vec<Result<ItemOutcome, ItemError>> {
+        let runs: Vec<_> = items.iter().map(|item| AtItem::new(item, self.dry_run(item))).collect();
+        stream::iter(runs).buffered(self.concurrency().max(1)).collect().await
+    }
+
     /// Hands the items of a task over to a service that may answer later. Default: they are processed at once.
     async fn hand_over(&self, items: &[Item], _task: TargetTask) -> HandedOver {
         HandedOver::Answered(self.process_batch(items).await)

@@ -33,11 +33,18 @@ pub trait RecordStore: Send + Sync {
     async fn page(&self, dataset: &Dataset, partition: u32, keys: KeyRange<'_>, limit: usize)
     -> PortResult<RecordPage>;
 
-    /// The record with this key.
+    /// The record with this key, as the last write has left it.
     ///
     /// # Errors
     /// `Unavailable`; `Invalid` if it was not written by Rowmill.
     async fn record(&self, dataset: &Dataset, key: &str) -> PortResult<Option<DatasetRecord>>;
+
+    /// Those of the records with these keys that are there, in any order. A record that was written in the last second may
+    /// appear in its old version, or not at all. No two keys may be the same.
+    ///
+    /// # Errors
+    /// `Unavailable`; `Invalid` if one was not written by Rowmill.
+    async fn records(&self, dataset: &Dataset, keys: &[&str]) -> PortResult<Vec<DatasetRecord>>;
 
     /// The datasets of an owner that a job has opened, behind name `after`: at most `limit`.
     ///

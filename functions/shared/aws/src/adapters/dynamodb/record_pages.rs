@@ -2,16 +2,21 @@ use std::collections::HashMap;
 use std::str::FromStr;
 
 use aws_sdk_dynamodb::types::AttributeValue;
+use futures::future::try_join_all;
 use rowmill_core::model::records::{Dataset, DatasetRecord, RecordPage};
 use rowmill_core::ports::{KeyRange, PortError};
 use serde_json::{Number, Value};
 
 use super::attributes::{Item, text};
+use super::batch_get::batch_get;
 use super::errors::port_error;
 use super::record_statements::{bucket_name, bucket_of};
 use super::record_store::DynamoDbRecordStore;
 
 const DOING: &str = "reading records";
+
+/// The maximum number of keys in a BatchGetItem.
+const GET_KEYS: usize = 100;
 
 impl DynamoDbRecordStore {
     /// Reads with eventual consistency at half the price: an export need not contain the writes of the last second.
@@ -55,6 +60,16 @@ impl DynamoDbRecordStore {
         let request = self.client.get_item().table_name(&self.table).consistent_read(true).set_key(Some(key));
         let output = request.send().await.map_err(|error| port_error(DOING, error))?;
         output.item.map(record_of).transpose()
+    }
+
+    /// Reads with eventual consistency at half the price, like [`query`](Self::query).
+    pub(super) async fn get_many(&self, dataset: &Dataset, names: &[&str]) -> Result<Vec<DatasetRecord>, PortError> {
+        let reads = names.chunks(GET_KEYS).map(|names| {
+            let keys = names.iter().map(|name| key(&bucket_of(dataset, name), name)).collect();
+            batch_get(DOING, &self.client, &self.table, keys, false)
+        });
+        let found = try_join_all(reads).await?;
+        found.into_iter().flatten().map(record_of).collect()
     }
 }
 

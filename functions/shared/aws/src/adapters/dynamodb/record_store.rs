@@ -198,6 +198,10 @@ impl RecordStore for DynamoDbRecordStore {
         self.get(dataset, key).await
     }
 
+    async fn records(&self, dataset: &Dataset, keys: &[&str]) -> PortResult<Vec<DatasetRecord>> {
+        self.get_many(dataset, keys).await
+    }
+
     async fn datasets(&self, owner: &Owner, after: Option<&str>, limit: usize) -> PortResult<DatasetPage> {
         self.listed_datasets(owner, after, limit).await
     }

@@ -57,6 +57,7 @@ pub fn new_job(number: u32, owner: &str) -> NewJob {
             content_type: "text/csv".into(),
             header: Some("a;b".into()),
             gzip: true,
+            has_changes: false,
         }),
         inputs: None,
         results_to: None,
