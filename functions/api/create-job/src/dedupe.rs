@@ -1,10 +1,9 @@
 //! The dedupe key: a name for what a job does, by which the owner's next request finds it.
 
-use rowmill_core::model::files::ListedFile;
+use rowmill_core::model::files::{ListedFile, files_of};
 use rowmill_core::model::spec::{Source, SourceFile, Spec};
 use serde_json::{Value, json};
 
-use crate::list_text::files_of;
 use crate::request::{CreateJobRequest, digest};
 
 /// The dedupe key of a job. `None` if it reads no object. The list is that of its files, if it reads many.

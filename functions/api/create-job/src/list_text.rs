@@ -76,11 +76,6 @@ impl ListText {
     }
 }
 
-/// The files of the text of a list, in their order.
-pub fn files_of(text: &[u8]) -> impl Iterator<Item = serde_json::Result<ListedFile>> {
-    text.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()).map(serde_json::from_slice)
-}
-
 /// A file of the caller, as a line of a list. A file without a name is named by its guid.
 pub fn listed(name: Option<String>, content_type: String, file: SourceFile) -> ListedFile {
     let guid = file.file_guid.map(|guid| guid.to_string());

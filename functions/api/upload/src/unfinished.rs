@@ -13,7 +13,7 @@
 use rowmill_core::model::ids::{FileGuid, Owner};
 use rowmill_core::model::outstanding::OUTSTANDING_FOR;
 use rowmill_core::model::upload::{FetchFailure, Multipart, Upload, UploadState};
-use rowmill_core::ports::{PortError, UploadedPart};
+use rowmill_core::ports::{PARTS_MAX, PortError, UploadedPart};
 
 use crate::announced::parse_sha256;
 use crate::error::UploadError;
@@ -22,9 +22,6 @@ use crate::upload::Uploads;
 
 /// Maximum number of parts an answer signs. A part takes about 2 KB of an answer that may have 6 MB.
 const SIGNED_AT_ONCE: usize = 1000;
-
-/// The highest number of a part in S3.
-const PART_NUMBER_MAX: u32 = 10_000;
 
 /// Maximum number of aborts of a multipart upload in one request. Each further one follows a part that came meanwhile.
 const ABORTS: usize = 5;
@@ -70,8 +67,8 @@ impl Uploads {
         request: SignPartsRequest,
     ) -> Result<UploadView, UploadError> {
         let from = request.from.unwrap_or(1);
-        if !(1..=PART_NUMBER_MAX).contains(&from) {
-            return Err(UploadError::Field { field: "from", message: format!("must be from 1 to {PART_NUMBER_MAX}.") });
+        if !(1..=PARTS_MAX).contains(&from) {
+            return Err(UploadError::Field { field: "from", message: format!("must be from 1 to {PARTS_MAX}.") });
         }
         let mut upload = self.owned(owner, file_guid).await?;
         let stored = self.stored(&mut upload).await?;

@@ -21,7 +21,7 @@ use jiff::Timestamp;
 use rowmill_core::model::messages::FetchMessage;
 use rowmill_core::model::outstanding::OUTSTANDING_FOR;
 use rowmill_core::model::upload::{FetchBegun, FetchFailure, Multipart, Upload, UploadState};
-use rowmill_core::ports::{PortError, Queue, RemoteError, RemoteFile, RemoteFiles};
+use rowmill_core::ports::{PortError, Queue, RemoteError, RemoteFile, RemoteFiles, part_bytes};
 use rowmill_core::progress::waits::Waker;
 use upload::announced::is_media_type;
 use upload::fetched::UNKNOWN_TYPE;
@@ -38,9 +38,6 @@ const PARTS_AT_ONCE: usize = 4;
 
 /// Most bytes of the parts that are read at once. A function has 512 MB.
 const PARTS_BYTES: u64 = 128 * 1024 * 1024;
-
-/// The most parts that S3 takes.
-const PARTS_MAX: u64 = 10_000;
 
 /// The source does not give the file.
 const REFUSED: &str = "source_refused";
@@ -381,7 +378,7 @@ impl Fetcher {
     }
 
     fn part_size(&self, size: u64) -> u64 {
-        self.files.limits.part_bytes.max(size.div_ceil(PARTS_MAX))
+        part_bytes(self.files.limits.part_bytes, size)
     }
 }
 

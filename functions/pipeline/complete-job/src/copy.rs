@@ -16,14 +16,11 @@ use rowmill_core::items::manifest::{copy_state, end_copy, read_manifest};
 use rowmill_core::model::ids::JobGuid;
 use rowmill_core::model::keys;
 use rowmill_core::model::results::{CopyState, MANIFEST, ManifestFile, Results};
-use rowmill_core::ports::{Clock, MultipartObjects, Objects, PortError, UploadedPart, found};
+use rowmill_core::ports::{Clock, MultipartObjects, Objects, PortError, UploadedPart, found, part_bytes};
 use serde::{Deserialize, Serialize};
 
 /// Parts that are copied at once, each held in memory.
 const PARTS_AT_ONCE: usize = 3;
-
-/// The most parts that S3 takes.
-const PARTS_MAX: u64 = 10_000;
 
 /// Copies results.
 pub struct Copier {
@@ -133,7 +130,7 @@ impl Copier {
         let mut progress = self.progress(&key).await.map_err(Failure::Port)?;
         while let Some(file) = files.get(progress.files) {
             let (from, to) = (results.file_key(job, file), format!("{to}{}", file.file.name));
-            let part_bytes = (self.part_bytes as u64).max(file.file.bytes.div_ceil(PARTS_MAX));
+            let part_bytes = part_bytes(self.part_bytes as u64, file.file.bytes);
             let (content_type, bytes) = (&*file.file.content_type, file.file.bytes);
             let file = File { from: &from, to: &to, bytes, part_bytes };
             match &progress.multipart {

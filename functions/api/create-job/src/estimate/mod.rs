@@ -7,7 +7,7 @@ mod model;
 
 use rowmill_api::cost::JobCost;
 use rowmill_api::estimate::EstimateView;
-use rowmill_core::model::files::{FileList, ListedFile};
+use rowmill_core::model::files::{FileList, ListedFile, files_of};
 use rowmill_core::model::ids::Owner;
 use rowmill_core::model::packing::Packing;
 use rowmill_core::model::spec::{Source, Spec};
@@ -18,7 +18,6 @@ use rowmill_formats::{FirstText, OpenError, decode_prefix, open};
 use crate::create::{Creator, Specified};
 use crate::error::CreateJobError;
 use crate::estimate::model::{Size, Workers};
-use crate::list_text::files_of;
 use crate::request::{CreateJobRequest, check, check_dedupe};
 use crate::source::{self, DetectedSource, detected};
 

@@ -6,7 +6,7 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use crate::items::input::InputItem;
-use crate::model::files::{FileProblem, ListedFile};
+use crate::model::files::{FileProblem, ListedFile, files_of};
 use crate::model::product::OCTET_STREAM;
 use crate::model::spec::Spec;
 use crate::ports::{DirectTransfers, Objects, PortError};
@@ -63,8 +63,8 @@ pub async fn link(
     let invalid = |error| PortError::invalid("linking the files of a job", error);
     let text = objects.read_range(&list.list.key, &list.list.etag, 0..list.list.size).await?;
     let mut files = Vec::new();
-    for line in text.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
-        let file: ListedFile = serde_json::from_slice(line).map_err(invalid)?;
+    for file in files_of(&text) {
+        let file = file.map_err(invalid)?;
         let content_type = file.content_type.as_deref();
         let place = match &file.problem {
             Some(problem) => Place::Unreadable { problem },

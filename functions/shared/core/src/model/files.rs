@@ -46,6 +46,11 @@ pub struct ListedFile {
     pub problem: Option<FileProblem>,
 }
 
+/// The files of the text of a list, in their order.
+pub fn files_of(text: &[u8]) -> impl Iterator<Item = serde_json::Result<ListedFile>> {
+    text.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()).map(serde_json::from_slice)
+}
+
 impl ListedFile {
     /// A file of which only the place is known.
     pub fn of(name: String, SourceFile { key, etag, size, .. }: SourceFile) -> Self {

@@ -42,7 +42,8 @@ pub use job_store::{
 pub use live::{ConnectionSender, Connections, SendError, Subscribed, Subscriptions, Tickets};
 pub use object_lists::{ListedObject, ObjectLists, ObjectPage};
 pub use objects::{
-    DirectTransfers, MultipartObjects, ObjectHead, Objects, PART_MIN_BYTES, PresignedRequest, UploadedPart,
+    DirectTransfers, MultipartObjects, ObjectHead, Objects, PART_MIN_BYTES, PARTS_MAX, PresignedRequest, UploadedPart,
+    part_bytes,
 };
 pub use outstanding_uploads::{OutstandingError, OutstandingUploads};
 pub use queue::{Deliveries, Queue};

@@ -51,6 +51,14 @@ pub struct ObjectHead {
 /// The minimum size of a part in bytes, except for the last part (a limit of S3).
 pub const PART_MIN_BYTES: usize = 5 * 1024 * 1024;
 
+/// The most parts of an object.
+pub const PARTS_MAX: u32 = 10_000;
+
+/// The bytes of a part of an object of this size: the usual number, or more if there were too many parts.
+pub fn part_bytes(usual: u64, size: u64) -> u64 {
+    usual.max(size.div_ceil(PARTS_MAX.into()))
+}
+
 /// Presigned requests: transfers between a client and the bucket that bypass the functions. Without credentials to sign
 /// with, all fail with `Unavailable`.
 #[async_trait]
