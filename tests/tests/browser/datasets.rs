@@ -67,6 +67,21 @@ fn a_person_finds_the_records_of_an_import_and_runs_it_again() {
         );
         tab.until(&by).await;
 
+        // What a dry run would change, and then does.
+        let text = "id,name,count\nk1,another,1\nk2,<b>2</b>,2\nnew,x,0\n".to_owned();
+        let params = json!({ "dataset": "seen-on-the-page", "key": "id", "dryRun": true });
+        let dry = job_over(stack, text, "next.csv", "import", params).await;
+        let _: Value = tab.value(&format!("location.hash = '#/jobs/{dry}', null")).await;
+        tab.job_is("completed").await;
+        let changes = "document.querySelector('job-files .changes')?.innerText.replaceAll('\\n', ' ')";
+        tab.until(&format!("/create 1 .*update 1 .*unchanged 1 .*Field name 1/.test({changes})")).await;
+        finds_nothing(&tab, &axe().await, "a what-if").await;
+        let _: Value = tab.value("document.querySelector('job-settings summary').click(), null").await;
+        tab.press("Run for real").await;
+        tab.until(&format!("location.hash.startsWith('#/jobs/') && !location.hash.includes('{dry}')")).await;
+        tab.job_is("completed").await;
+        assert_eq!(stack.record_fields("seen-on-the-page").await["k1"]["name"], "another");
+
         let _: Value = tab.value("location.hash = '#/datasets/nobody-has-written-to-it', null").await;
         tab.sees("There is no dataset `nobody-has-written-to-it`.").await;
     });

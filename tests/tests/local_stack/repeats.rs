@@ -71,6 +71,25 @@ fn a_job_is_run_again_with_the_same_settings_and_input() {
         stack.ended(&job).await;
         assert_eq!(request_of(stack, &job).await, request);
 
+        // What a dry run has checked is done.
+        let file = stack.upload("text/csv", "id,name\n1,Ada\n2,Alan\n").await;
+        let params = json!({ "dataset": "for-real", "key": "id" });
+        let real = json!({ "jobType": "import", "fileGuid": file, "params": params });
+        let mut dry = real.clone();
+        dry["params"]["dryRun"] = json!(true);
+        let job = created(stack, &dry).await;
+        stack.ended(&job).await;
+        let (_, results) = answer(stack.get(&format!("/api/jobs/{job}/results"))).await;
+        assert_eq!(results["changes"]["create"], 2, "{results}");
+        assert_eq!(stack.records("for-real").await.len(), 0);
+        assert_eq!(answer(stack.get(&format!("/api/jobs/{job}/request?dryRun=false"))).await.1, real);
+        let ran = stack.runs(&["again", &job, "--for-real"]).await;
+        assert_eq!((ran.code, stack.records("for-real").await.len()), (Some(0), 2), "{ran:?}");
+        let ran = stack.runs(&["again", &job]).await;
+        assert!(ran.out.contains("leave unchanged  2"), "{ran:?}");
+        let wrong = stack.get(&format!("/api/jobs/{job}/request?dryRun=maybe"));
+        refused(wrong, StatusCode::BAD_REQUEST, "invalid_query").await;
+
         let none = stack.get("/api/jobs/01a20467-9b8d-7a54-b7e0-a09dae80a33b/request");
         refused(none, StatusCode::NOT_FOUND, "not_found").await;
     });

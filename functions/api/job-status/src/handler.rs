@@ -208,7 +208,8 @@ async fn why(pages: &JobPages, owner: &Owner, request: &Request) -> Result<Respo
 async fn job_request(pages: &JobPages, owner: &Owner, request: &Request) -> Result<Response<Body>, Problem> {
     let job_guid = path_parameter(request, "jobGuid")?;
     let job = pages.jobs.owned(owner, job_guid).await.map_err(|error| problem(error, job_guid))?;
-    match pages.requests.of(&job).await {
+    let dry_run = query_parameter(request, "dryRun", "true or false")?;
+    match pages.requests.of(&job, dry_run).await {
         Ok(request) => Ok(json_response(200, &request)),
         Err(PortError::NotFound) => Err(Problem::not_found(
             "The request of this job is not known any more: an older version of Rowmill created it, or its items have expired.",

@@ -1,7 +1,7 @@
 // What a job was asked to do, and the button that asks for the same again.
 
 import * as api from "./api.js";
-import { h } from "./elements.js";
+import { h, show } from "./elements.js";
 import { Notice } from "./job.js";
 
 /** @typedef {import("./job.js").JobView} JobView */
@@ -13,10 +13,12 @@ class JobSettings extends HTMLElement {
   #key = crypto.randomUUID();
   #notice = new Notice();
   #facts = h("dl", { class: "facts" });
-  #again = h("button", { type: "button", text: "Run again", on: { click: () => this.#runAgain() } });
+  #again = h("button", { type: "button", text: "Run again", on: { click: () => this.#run(this.#again, "") } });
+  #forReal = h("button", { type: "button", class: "primary", text: "Run for real", hidden: true, on: { click: () => this.#run(this.#forReal, "?dryRun=false") } });
   #details = h("details", { class: "panel", on: { toggle: () => this.#details.open && this.#load() } },
     h("summary", {}, h("h2", { text: "Settings" })), this.#notice, this.#facts,
-    h("p", { class: "hint", text: "A new job of the same type, over the same input, with the same params and limits." }), this.#again);
+    h("p", { class: "hint", text: "A new job of the same type, over the same input, with the same params and limits. \"Run for real\" does what a dry run has checked." }),
+    h("div", { class: "actions" }, this.#again, this.#forReal));
 
   connectedCallback() {
     this.replaceChildren(this.#details);
@@ -27,9 +29,9 @@ class JobSettings extends HTMLElement {
     this.#guid = job.jobGuid;
   }
 
-  /** The request as text: numbers keep all their digits. */
-  async #request() {
-    return (await api.call("GET", `/api/jobs/${this.#guid}/request`)).text();
+  /** The request as text: numbers keep all their digits. @param {string} [query] */
+  async #request(query = "") {
+    return (await api.call("GET", `/api/jobs/${this.#guid}/request${query}`)).text();
   }
 
   async #load() {
@@ -39,6 +41,7 @@ class JobSettings extends HTMLElement {
       const value = (/** @type {string} */ name, /** @type {any} */ one) =>
         name === "dataset" ? h("a", { href: `#/datasets/${one}`, text: one }) : text(one);
       const named = [...Object.entries(params), ...Object.entries(others).filter(([name]) => !["jobType", "metadata"].includes(name))];
+      show(this.#forReal, params.dryRun === true);
       if (items) named.push(["items", `${items.length} in the request`]);
       this.#facts.replaceChildren(...named.flatMap(([name, one]) => [h("dt", { text: name }), h("dd", {}, value(name, one))]));
       this.#notice.say("");
@@ -47,17 +50,18 @@ class JobSettings extends HTMLElement {
     }
   }
 
-  async #runAgain() {
-    this.#again.disabled = true;
+  /** @param {HTMLButtonElement} button @param {string} query of the request */
+  async #run(button, query) {
+    button.disabled = true;
     try {
-      const headers = { "content-type": "application/json", "idempotency-key": this.#key };
-      const { jobGuid } = await (await api.call("POST", "/api/jobs", { body: await this.#request(), headers })).json();
+      const headers = { "content-type": "application/json", "idempotency-key": `${this.#key}${query}` };
+      const { jobGuid } = await (await api.call("POST", "/api/jobs", { body: await this.#request(query), headers })).json();
       this.#key = crypto.randomUUID();
       location.hash = `#/jobs/${jobGuid}`;
     } catch (error) {
       this.#notice.say(api.reason(error));
     } finally {
-      this.#again.disabled = false;
+      button.disabled = false;
     }
   }
 }

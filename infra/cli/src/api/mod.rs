@@ -308,9 +308,13 @@ impl ApiClient {
         self.answer(call).await
     }
 
-    /// The request for a job that does the same as this one.
-    pub async fn request_of(&self, job_guid: JobGuid) -> Result<CreateJobRequest, ApiError> {
-        self.answer(self.call("look up request", Operation::ShowRequest, &job_guid.to_string())).await
+    /// The request for a job that does the same as this one; as a dry run or not, if that is given.
+    pub async fn request_of(&self, job_guid: JobGuid, dry_run: Option<bool>) -> Result<CreateJobRequest, ApiError> {
+        let mut call = self.call("look up request", Operation::ShowRequest, &job_guid.to_string());
+        if let Some(dry_run) = dry_run {
+            call.url.query_pairs_mut().append_pair("dryRun", &dry_run.to_string());
+        }
+        self.answer(call).await
     }
 
     /// What holds a job up now.

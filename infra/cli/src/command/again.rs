@@ -16,6 +16,12 @@ use crate::follow::Reporter;
 pub struct AgainArgs {
     /// The job
     pub job_guid: JobGuid,
+    /// Only check the rows this time
+    #[arg(long, conflicts_with = "for_real")]
+    pub dry_run: bool,
+    /// Do what a dry run has checked
+    #[arg(long)]
+    pub for_real: bool,
     #[command(flatten)]
     pub target: TargetArgs,
     #[command(flatten)]
@@ -30,7 +36,8 @@ pub async fn execute(args: AgainArgs) -> Result<ExitCode, CommandError> {
 }
 
 async fn again(args: &AgainArgs, connection: &Connection, stage: &Stage) -> Result<ExitCode, CommandError> {
-    let request = connection.api.request_of(args.job_guid).await?;
+    let dry_run = (args.dry_run || args.for_real).then_some(args.dry_run);
+    let request = connection.api.request_of(args.job_guid, dry_run).await?;
     let job_run = JobRun { connection, patience: &args.patience, json: args.json, stage };
     let job = job_run.create_and_follow(&request, &mut Reporter::new(args.json)).await?;
     job_run.conclude(&job, None).await

@@ -75,8 +75,12 @@ routes! {
         summary: "Show the request that would create a job again",
         description: "The body of a `POST /api/jobs` for a job that does the same with the same input. It leaves out `after` and \
                       `dedupe`.",
+        parameters: &[query(
+            "dryRun", "`true` or `false`: with the param `dryRun`, or without it. Left out: as the job had it.",
+            r#"{"type": "boolean"}"#,
+        )],
         answers: &[Answer::of::<CreateJobRequest>(200, "The request.")],
-        problems: &[(404, NotFound)],
+        problems: &[(400, InvalidQuery), (404, NotFound)],
         // Reads the items that came with the request: up to 1 MiB.
         limits: at_most(120, 2400),
     }
