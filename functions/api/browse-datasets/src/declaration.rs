@@ -9,8 +9,7 @@ pub static FUNCTION: Function = Function {
     triggers: &[Trigger::Http],
     uses: &[
         Use::of("Records", &["dynamodb:GetItem", "dynamodb:Query"], &[RECORDS_TABLE]),
-        Use::of("Requests", &["dynamodb:GetItem", "dynamodb:UpdateItem"], &[ADMISSION_TABLE])
-            .why("Counts the caller's requests."),
+        Use::of("Requests", &["dynamodb:UpdateItem"], &[ADMISSION_TABLE]).why("Counts the caller's requests."),
     ],
     ..Function::DEFAULT
 };
