@@ -25,7 +25,7 @@ use rowmill_core::model::messages::{
 use rowmill_core::model::outstanding::{OutstandingLimits, OutstandingUpload};
 use rowmill_core::model::packing::{Compression, Packing, TextPacking};
 use rowmill_core::model::permit::PermitSeen;
-use rowmill_core::model::records::{Dataset, DatasetRecord, RecordVersion};
+use rowmill_core::model::records::{Dataset, DatasetRecord, RecordVersion, Writer};
 use rowmill_core::model::request_limits::RequestLimits;
 use rowmill_core::model::results::{LeftOut, Manifest, ManifestFile, ResultFile, ResultKind, Results};
 use rowmill_core::model::run_output::{FailedItem, ItemOutput, RunOutput};
@@ -339,7 +339,7 @@ fn task(index: u8, called: bool) -> Task {
 }
 
 fn version() -> RecordVersion {
-    RecordVersion::new(at(0), guid(0), 1)
+    RecordVersion { by: Writer::new(at(0), guid(0)), row: 1 }
 }
 
 fn principal() -> Principal {

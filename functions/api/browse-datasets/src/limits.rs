@@ -13,6 +13,3 @@ pub const PAGE_QUERIES: u32 = 256;
 
 /// The most partitions that are read at once.
 pub const PARTITIONS_AT_ONCE: u32 = 16;
-
-/// The longest key of the records table, in bytes.
-pub const KEY_MAX_BYTES: usize = 1024;

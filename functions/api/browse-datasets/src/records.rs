@@ -12,11 +12,11 @@ use futures::future::try_join_all;
 use rowmill_api::dataset::{DatasetList, DatasetView, RecordList, RecordView};
 use rowmill_core::model::chunk_index::RecordPosition;
 use rowmill_core::model::ids::Owner;
-use rowmill_core::model::records::{Dataset, dataset_of, is_dataset_name};
+use rowmill_core::model::records::{Dataset, KEY_MAX_BYTES, dataset_of, is_dataset_name};
 use rowmill_core::ports::{KeyRange, PortError, RecordStore};
 use rowmill_core::text::json_bytes;
 
-use crate::limits::{KEY_MAX_BYTES, PAGE_BYTES, PAGE_QUERIES, PARTITIONS_AT_ONCE};
+use crate::limits::{PAGE_BYTES, PAGE_QUERIES, PARTITIONS_AT_ONCE};
 
 /// The use cases and the port they work through.
 pub struct Datasets {
@@ -86,7 +86,7 @@ impl Datasets {
         limit: usize,
     ) -> Result<RecordList, PortError> {
         let (mut records, mut bytes, mut queries, mut at_once) = (Vec::new(), 0, 0, 1);
-        while at.partition < dataset.partitions && queries < PAGE_QUERIES {
+        while at.partition < dataset.partitions && queries < PAGE_QUERIES && records.len() < limit {
             let partitions = at.partition..dataset.partitions.min(at.partition + at_once);
             queries += at_once;
             let reads = partitions.clone().map(|partition| {
@@ -110,9 +110,6 @@ impl Datasets {
                     break;
                 }
                 at = RecordPosition { partition: partition + 1, after: None };
-            }
-            if records.len() == limit {
-                break;
             }
         }
         let next = (at.partition < dataset.partitions).then(|| At(at).to_string());

@@ -12,7 +12,9 @@ use serde_json::{Map, Value, json};
 
 use super::validate::{check, compile_schema};
 use crate::model::changes::RowChange;
-use crate::model::records::{Dataset, DatasetRecord, RecordVersion, Upserted, Writer, dataset_of, is_dataset_name};
+use crate::model::records::{
+    Dataset, DatasetRecord, KEY_MAX_BYTES, RecordVersion, Upserted, Writer, dataset_of, is_dataset_name,
+};
 use crate::model::spec::{OutputFile, Spec};
 use crate::ports::processor::{Item, ItemError, ItemOutcome, ItemProcessor, JobType, ParamsError};
 use crate::ports::{PortError, RecordStore, begin_item};
@@ -23,9 +25,6 @@ const BATCH_ITEMS: usize = 250;
 
 /// Number of rows that a dry run compares at once: 10 MB of records at most.
 const COMPARED_AT_ONCE: usize = 25;
-
-/// The longest key, in bytes: DynamoDB's limit for a sort key.
-const KEY_MAX_BYTES: usize = 1024;
 
 const KEY_MAX_COLUMNS: usize = 100;
 
@@ -129,7 +128,7 @@ struct RowImport {
     records: Option<Arc<dyn RecordStore>>,
     dataset: String,
     partitions_if_new: u32,
-    /// The dataset, opened before the first write of this process.
+    /// The dataset, opened before the first write or comparison of this process.
     opened: OnceLock<Dataset>,
     key: Vec<String>,
     schema: RowSchema,
@@ -262,8 +261,13 @@ impl RowImport {
     async fn stored(&self, keys: &[&str]) -> Result<HashMap<String, DatasetRecord>, ItemError> {
         let records = self.records.as_ref().ok_or_else(no_records)?;
         let found = async {
-            match records.opened(&self.dataset).await? {
-                Some(dataset) => records.records(&dataset, keys).await,
+            if self.opened.get().is_none()
+                && let Some(dataset) = records.opened(&self.dataset).await?
+            {
+                self.opened.get_or_init(|| dataset);
+            }
+            match self.opened.get() {
+                Some(dataset) => records.records(dataset, keys).await,
                 None => Ok(Vec::new()),
             }
         };

@@ -11,6 +11,7 @@ pub mod chunk_index;
 pub mod client_version;
 pub mod cost;
 pub mod dead_letter;
+pub mod decimal;
 pub mod entries;
 pub mod files;
 pub mod ids;

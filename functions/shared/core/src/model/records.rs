@@ -15,6 +15,9 @@ pub fn dataset_of(owner: &Owner, name: &str) -> String {
     format!("{owner}/{name}")
 }
 
+/// The longest key of a record, in bytes: DynamoDB's limit for a sort key.
+pub const KEY_MAX_BYTES: usize = 1024;
+
 /// The longest name of a dataset, in bytes.
 const NAME_MAX_BYTES: usize = 128;
 
@@ -121,13 +124,6 @@ pub struct RecordVersion {
 impl Writer {
     pub fn new(job_created_at: Timestamp, job_guid: JobGuid) -> Self {
         Self { job_created_ms: job_created_at.as_millisecond(), job_guid }
-    }
-}
-
-impl RecordVersion {
-    /// The version of this row of this job.
-    pub fn new(job_created_at: Timestamp, job_guid: JobGuid, row: u64) -> Self {
-        Self { by: Writer::new(job_created_at, job_guid), row }
     }
 }
 

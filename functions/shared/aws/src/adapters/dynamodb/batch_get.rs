@@ -6,7 +6,10 @@ use super::attributes::Item;
 use super::errors::port_error;
 use crate::sdk::retry::Backoff;
 
-/// The rows of these keys that exist, in any order. DynamoDB takes at most 100 keys.
+/// The maximum number of keys in a BatchGetItem.
+pub const BATCH_KEYS: usize = 100;
+
+/// The rows of these keys that exist, in any order: at most [`BATCH_KEYS`].
 pub async fn batch_get(
     doing: &'static str,
     client: &Client,

@@ -8,15 +8,12 @@ use rowmill_core::ports::{KeyRange, PortError};
 use serde_json::{Number, Value};
 
 use super::attributes::{Item, text};
-use super::batch_get::batch_get;
+use super::batch_get::{BATCH_KEYS, batch_get};
 use super::errors::port_error;
 use super::record_statements::{bucket_name, bucket_of};
 use super::record_store::DynamoDbRecordStore;
 
 const DOING: &str = "reading records";
-
-/// The maximum number of keys in a BatchGetItem.
-const GET_KEYS: usize = 100;
 
 impl DynamoDbRecordStore {
     /// Reads with eventual consistency at half the price: an export need not contain the writes of the last second.
@@ -64,7 +61,7 @@ impl DynamoDbRecordStore {
 
     /// Reads with eventual consistency at half the price, like [`query`](Self::query).
     pub(super) async fn get_many(&self, dataset: &Dataset, names: &[&str]) -> Result<Vec<DatasetRecord>, PortError> {
-        let reads = names.chunks(GET_KEYS).map(|names| {
+        let reads = names.chunks(BATCH_KEYS).map(|names| {
             let keys = names.iter().map(|name| key(&bucket_of(dataset, name), name)).collect();
             batch_get(DOING, &self.client, &self.table, keys, false)
         });

@@ -4,7 +4,8 @@ use aws_sdk_dynamodb::types::{
     AttributeValue, BatchStatementError, BatchStatementErrorCodeEnum as Code, BatchStatementRequest,
     ReturnValuesOnConditionCheckFailure,
 };
-use rowmill_core::model::records::{Dataset, DatasetRecord};
+use rowmill_core::model::decimal::Decimal;
+use rowmill_core::model::records::{Dataset, DatasetRecord, KEY_MAX_BYTES};
 use rowmill_core::ports::{BoxError, PortError};
 use serde_json::{Map, Number, Value};
 use xxhash_rust::xxh3::xxh3_64;
@@ -14,9 +15,6 @@ use super::attributes::text;
 pub(super) const DOING: &str = "writing records";
 
 const ITEM_MAX_BYTES: usize = 400 * 1024;
-
-/// The maximum size of a sort key in bytes.
-const KEY_MAX_BYTES: usize = 1024;
 
 /// The number of significant digits that DynamoDB keeps.
 const DIGITS_MAX: usize = 38;
@@ -188,23 +186,17 @@ fn map(fields: &Map<String, Value>) -> Result<(AttributeValue, usize), BoxError>
 /// A number as it was written, if DynamoDB can store it with all its digits.
 fn decimal(number: &Number) -> Result<String, BoxError> {
     let written = number.to_string();
-    let (mantissa, exponent) = written.split_once(['e', 'E']).unwrap_or((&written, "0"));
-    let exponent: i64 = exponent.trim_start_matches('+').parse()?;
-    let (whole, fraction) =
-        mantissa.trim_start_matches('-').split_once('.').unwrap_or((mantissa.trim_start_matches('-'), ""));
-    let digits = format!("{whole}{fraction}");
-    let significant = digits.trim_start_matches('0').trim_end_matches('0');
-    if significant.is_empty() {
+    let beyond = || format!("the number {written} is beyond what the records table can hold");
+    let decimal = Decimal::of(number).ok_or_else(beyond)?;
+    if decimal.digits.is_empty() {
         return Ok("0".to_owned());
     }
-    if significant.len() > DIGITS_MAX {
+    if decimal.digits.len() > DIGITS_MAX {
         return Err(format!("the number {written} has more than {DIGITS_MAX} significant digits").into());
     }
-    // The power of ten of the first significant digit: DynamoDB accepts 1E-130 to 9.9…E+125.
-    let leading_zeros = digits.len() - digits.trim_start_matches('0').len();
-    let power = i64::try_from(whole.len())? - 1 - i64::try_from(leading_zeros)? + exponent;
-    if !(-130..=125).contains(&power) {
-        return Err(format!("the number {written} is beyond what the records table can hold").into());
+    // DynamoDB accepts 1E-130 to 9.9…E+125.
+    if !decimal.first_power().is_some_and(|power| (-130..=125).contains(&power)) {
+        return Err(beyond().into());
     }
     // serde_json writes every exponent with its sign.
     Ok(written.replace('+', ""))

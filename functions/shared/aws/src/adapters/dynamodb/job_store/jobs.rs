@@ -12,13 +12,10 @@ use super::DynamoDbJobStore;
 use super::job_row::{JOB_ROW, job_of};
 use super::spec_row::{SPEC_ROW, spec_of};
 use crate::adapters::dynamodb::attributes::{Item, text};
-use crate::adapters::dynamodb::batch_get::batch_get;
+use crate::adapters::dynamodb::batch_get::{BATCH_KEYS, batch_get};
 use crate::adapters::dynamodb::errors::port_error;
 
 const DOING: &str = "listing the jobs";
-
-/// The maximum number of keys in a BatchGetItem.
-const BATCH_KEYS: usize = 100;
 
 #[async_trait]
 impl Jobs for DynamoDbJobStore {
