@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use rowmill_api::dataset::{DatasetView, RecordView};
 
 use super::connection::ApiArgs;
-use super::{CommandError, print_list};
+use super::{CommandError, first_of, print_list};
 use crate::api::ApiClient;
 use crate::terminal::{age, escape_controls, table};
 
@@ -59,16 +59,11 @@ pub async fn execute(args: DatasetsArgs) -> Result<ExitCode, CommandError> {
 }
 
 async fn datasets(api: &ApiClient, limit: usize) -> Result<Vec<DatasetView>, CommandError> {
-    let (mut datasets, mut after) = (Vec::new(), None);
-    while datasets.len() < limit {
-        let page = api.datasets(PAGE.min(limit - datasets.len()), after.as_deref()).await?;
-        datasets.extend(page.datasets);
-        match page.next {
-            Some(next) => after = Some(next),
-            None => break,
-        }
-    }
-    Ok(datasets)
+    let page = async |limit, after: Option<String>| {
+        let page = api.datasets(limit, after.as_deref()).await?;
+        Ok((page.datasets, page.next))
+    };
+    first_of(limit, PAGE, page).await
 }
 
 async fn records(
@@ -77,21 +72,14 @@ async fn records(
     narrowed: &[(&str, &str)],
     limit: usize,
 ) -> Result<Vec<RecordView>, CommandError> {
-    let (mut records, mut after) = (Vec::new(), None::<String>);
-    // A page may be empty although more records follow.
-    while records.len() < limit {
-        let page_limit = PAGE.min(limit - records.len()).to_string();
-        let mut query = narrowed.to_vec();
-        query.push(("limit", &page_limit));
-        query.extend(after.as_deref().map(|after| ("after", after)));
+    let page = async |limit: usize, after: Option<String>| {
+        let limit = limit.to_string();
+        let after = after.as_deref().map(|after| ("after", after));
+        let query: Vec<_> = narrowed.iter().copied().chain([("limit", limit.as_str())]).chain(after).collect();
         let page = api.records(dataset, &query).await?;
-        records.extend(page.records);
-        match page.next {
-            Some(next) => after = Some(next),
-            None => break,
-        }
-    }
-    Ok(records)
+        Ok((page.records, page.next))
+    };
+    first_of(limit, PAGE, page).await
 }
 
 fn dataset_table(datasets: &[DatasetView], now: Timestamp) -> String {

@@ -9,7 +9,7 @@ use rowmill_core::model::job::Priority;
 use rowmill_core::model::job::states::{JobOutcome, Status};
 
 use super::connection::ApiArgs;
-use super::{CommandError, print_list, word_parser};
+use super::{CommandError, first_of, print_list, word_parser};
 use crate::api::{ApiClient, Job, JobFilter};
 use crate::follow::{file_name, status_word};
 use crate::terminal::{self, age, count, cut, escape_controls, fitted, table};
@@ -54,20 +54,12 @@ pub async fn execute(args: JobsArgs) -> Result<ExitCode, CommandError> {
 
 /// The newest jobs of the caller, at most `limit`.
 pub(super) async fn newest(api: &ApiClient, filter: &JobFilter, limit: usize) -> Result<Vec<Job>, CommandError> {
-    let mut jobs = Vec::new();
-    let mut after = None;
-    while jobs.len() < limit {
-        let page = api.jobs(filter, PAGE.min(limit - jobs.len()), after).await?;
+    let page = async |limit, after| {
+        let page = api.jobs(filter, limit, after).await?;
         let next = page.next;
-        jobs.extend(page.entries("jobs", |page| page.jobs));
-        // A page of a filtered list may be short or empty although more pages follow.
-        match next {
-            Some(_) if next != after => after = next,
-            _ => break,
-        }
-    }
-    jobs.truncate(limit);
-    Ok(jobs)
+        Ok((page.entries("jobs", |page| page.jobs), next))
+    };
+    first_of(limit, PAGE, page).await
 }
 
 /// The jobs as a table of this width.

@@ -221,6 +221,26 @@ pub(crate) fn print_result(
     if json { print_json(value) } else { print(&text()) }
 }
 
+/// The first `limit` entries of a list that comes in pages of at most `page_max`. A page may be short or empty although
+/// more follow.
+async fn first_of<T, C: Clone + PartialEq>(
+    limit: usize,
+    page_max: usize,
+    page: impl AsyncFn(usize, Option<C>) -> Result<(Vec<T>, Option<C>), ApiError>,
+) -> Result<Vec<T>, CommandError> {
+    let (mut entries, mut after) = (Vec::new(), None);
+    while entries.len() < limit {
+        let (more, next) = page(page_max.min(limit - entries.len()), after.clone()).await?;
+        entries.extend(more);
+        match next {
+            Some(_) if next != after => after = next,
+            _ => break,
+        }
+    }
+    entries.truncate(limit);
+    Ok(entries)
+}
+
 /// Writes a list as a line of JSON for each entry, or as a table. `none` tells a person that it is empty.
 fn print_list<T: serde::Serialize>(
     json: bool,
