@@ -1,6 +1,5 @@
 //! Services that answer later: the Python example, which is killed at work, one that answers at once, and a function.
 
-use std::net::TcpListener;
 use std::path::Path;
 use std::sync::OnceLock;
 
@@ -9,6 +8,7 @@ use acceptance::local_stack::{LocalStack, answer, until};
 use reqwest::StatusCode;
 use rowmill_core::model::webhook_key::{standard_secret, webhook_key};
 use serde_json::{Value, json};
+use tokio::net::{TcpSocket, TcpStream};
 use tokio::process::{Child, Command};
 
 use crate::results::result;
@@ -21,12 +21,19 @@ pub const PRESS: &str = "press";
 /// A function that starts work elsewhere, and accepts its items for it.
 pub const STARTS: &str = "starts";
 
-/// Where the example will listen: the stack is told before it runs.
-static PORT: OnceLock<u16> = OnceLock::new();
+/// Where the example will listen: the stack is told before it runs. The address stays bound, though nothing listens at
+/// it: else another process may get it until then.
+static SOCKET: OnceLock<TcpSocket> = OnceLock::new();
 
 fn port() -> u16 {
-    let free = || TcpListener::bind(("127.0.0.1", 0)).and_then(|listener| listener.local_addr()).expect("a free port");
-    *PORT.get_or_init(|| free().port())
+    let bound = || {
+        let socket = TcpSocket::new_v4()?;
+        socket.set_reuseaddr(true)?; // So does the example.
+        socket.bind(([127, 0, 0, 1], 0).into())?;
+        Ok::<_, std::io::Error>(socket)
+    };
+    let socket = SOCKET.get_or_init(|| bound().expect("a free port"));
+    socket.local_addr().expect("it is bound").port()
 }
 
 /// Five items a call.
@@ -35,11 +42,11 @@ pub fn config() -> Value {
     json!({ "webhook": url, "allowPrivate": true, "async": true, "beatSeconds": 10, "batchItems": 5, "outputs": true })
 }
 
-/// The example, whose items take this long.
-async fn example(stack: &LocalStack, item: &str) -> Child {
+/// The example, whose items take this many seconds: a Python expression over the `record`.
+async fn example(stack: &LocalStack, seconds: &str) -> Child {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../infra/examples");
     let script = std::fs::read_to_string(folder.join("service.py")).expect("the example");
-    let slow = script.replacen("    return {\"name\"", &format!("    time.sleep({item})\n    return {{\"name\""), 1);
+    let slow = script.replacen("    return {\"name\"", &format!("    time.sleep({seconds})\n    return {{\"name\""), 1);
     assert_ne!(slow, script);
     let secret = standard_secret(&webhook_key(&webhook_secret(stack).await.current.0, PRESS));
     let mut command = Command::new("python3");
@@ -52,11 +59,10 @@ fn a_service_answers_later_and_is_called_again_after_it_died() {
     on_the_stack(async |stack| {
         let without = [7, 23];
         let file = stack.upload("application/jsonl", rows(40, &without)).await;
-        let mut dies = example(stack, "2").await;
-        until("the service does not listen", async || {
-            tokio::net::TcpStream::connect(("127.0.0.1", port())).await.is_ok()
-        })
-        .await;
+        // The second item of the first call takes for ever.
+        let mut dies = example(stack, "1000 if record.get('name') == 'n2' else 0").await;
+        let listens = async || TcpStream::connect(("127.0.0.1", port())).await.is_ok();
+        until("the service does not listen", listens).await;
         let job = stack.create(PRESS, &file, json!({})).await;
         until("no item is reported", async || done(stack, &job).await.contains(&1)).await;
         dies.kill().await.expect("it runs");
