@@ -14,23 +14,26 @@ const LEFT_BYTES: usize = 1600;
 /// The parameters in which operators write as much as they need.
 const WRITTEN: [&str; 4] = ["JobTargets", "JobTypes", "OwnerPriorities", "RouteLimits"];
 
-/// The longest value of a number: hundreds of gigabytes in bytes.
+/// The longest value of a number without a maximum: hundreds of gigabytes in bytes.
 const NUMBER_BYTES: usize = 12;
 
-/// A long value of any other parameter, such as the URL of an issuer.
+/// A long value of a parameter that takes any text, such as the URL of an issuer.
 const TEXT_BYTES: usize = 60;
 
 /// A long name of a resource: the URL of a queue whose name has the 80 characters that SQS allows.
 const RESOURCE_BYTES: usize = 140;
 
 fn longest(template: &Template, value: &Value) -> usize {
-    let parameter = value["Ref"].as_str().filter(|name| template.has_parameter(name));
-    match parameter {
-        Some(name) if WRITTEN.contains(&name) => 0,
-        Some(name) if template.document()["Parameters"][name]["Type"] == "Number" => NUMBER_BYTES,
-        Some(_) => TEXT_BYTES,
-        None => RESOURCE_BYTES,
+    let Some(name) = value["Ref"].as_str().filter(|name| template.has_parameter(name)) else { return RESOURCE_BYTES };
+    if WRITTEN.contains(&name) {
+        return 0;
     }
+    let parameter = &template.document()["Parameters"][name];
+    let bytes = |value: &Value| value.as_str().map_or_else(|| value.to_string().len(), str::len);
+    let of_list = parameter["AllowedValues"].as_array().and_then(|values| values.iter().map(bytes).max());
+    let of_number = parameter["MaxValue"].is_number().then(|| bytes(&parameter["MaxValue"]));
+    let of_any = if parameter["Type"] == "Number" { NUMBER_BYTES } else { TEXT_BYTES };
+    of_list.or(of_number).unwrap_or(of_any)
 }
 
 #[test]
