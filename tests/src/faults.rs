@@ -19,16 +19,18 @@ use rowmill_core::model::job::Job;
 use rowmill_core::model::messages::Grouped;
 use rowmill_core::model::outstanding::{OutstandingLimits, OutstandingUpload};
 use rowmill_core::model::permit::{Permit, PermitSeen};
+use rowmill_core::model::records::{Dataset, DatasetPage, DatasetRecord, RecordPage, Upserted, Writer};
 use rowmill_core::model::spec::Spec;
+use rowmill_core::model::stored_record::StoredRecord;
 use rowmill_core::model::tally::{ChunkAddress, Commit, Tally, Totals};
 use rowmill_core::model::task::{Holder, Task, TaskId};
 use rowmill_core::model::upload::{FetchBegun, FetchFailure, Upload};
 use rowmill_core::ports::{
     Admissions, Attempts, BreakerMoved, Breakers, CheckpointMoved, Checkpoints, CommitAnswer, Completion, Completions,
-    CreateError, Created, DeadLetters, Due, Idempotency, JobFilter, JobPage, Jobs, MultipartObjects, NewAttempt,
-    NewJob, ObjectHead, ObjectLists, ObjectPage, Objects, OutstandingError, OutstandingUploads, Permits, PortError,
-    Queue, RedriveError, SlotsTaken, Tallies, Tasks, UpdateAnswer, Updates, UploadStore, UploadedPart, Waits, WakeUps,
-    WriteLost,
+    CreateError, Created, DeadLetters, Due, Idempotency, JobFilter, JobPage, Jobs, KeyRange, MultipartObjects,
+    NewAttempt, NewJob, ObjectHead, ObjectLists, ObjectPage, Objects, OutstandingError, OutstandingUploads, Permits,
+    PortError, PortResult, Queue, Reading, RecordStore, RedriveError, Replacement, SlotsTaken, Tallies, Tasks,
+    UpdateAnswer, Updates, UploadStore, UploadedPart, Waits, WakeUps, WriteLost,
 };
 use uuid::Uuid;
 
@@ -213,6 +215,51 @@ macro_rules! mortal {
             })*
         }
     };
+}
+
+#[deny(clippy::missing_trait_methods)]
+#[async_trait]
+impl<P: RecordStore + ?Sized> RecordStore for CrashingPort<P> {
+    async fn open(&self, name: &str, if_new: u32, writer: Writer) -> PortResult<Dataset> {
+        self.make(self.port.open(name, if_new, writer)).await
+    }
+
+    async fn opened(&self, name: &str) -> PortResult<Option<Dataset>> {
+        self.make(self.port.opened(name)).await
+    }
+
+    async fn upsert(&self, dataset: &Dataset, records: &[DatasetRecord]) -> Vec<PortResult<Upserted>> {
+        let written = self.make(async { Ok(self.port.upsert(dataset, records).await) }).await;
+        written.unwrap_or_else(|_: PortError| records.iter().map(|_| Err(dead())).collect())
+    }
+
+    async fn replace(&self, dataset: &Dataset, replacements: &[Replacement]) -> Vec<PortResult<bool>> {
+        let stored = self.make(async { Ok(self.port.replace(dataset, replacements).await) }).await;
+        stored.unwrap_or_else(|_: PortError| replacements.iter().map(|_| Err(dead())).collect())
+    }
+
+    async fn page(
+        &self,
+        dataset: &Dataset,
+        partition: u32,
+        keys: KeyRange<'_>,
+        limit: usize,
+        reading: Reading,
+    ) -> PortResult<RecordPage> {
+        self.make(self.port.page(dataset, partition, keys, limit, reading)).await
+    }
+
+    async fn record(&self, dataset: &Dataset, key: &str) -> PortResult<Option<DatasetRecord>> {
+        self.make(self.port.record(dataset, key)).await
+    }
+
+    async fn records(&self, dataset: &Dataset, keys: &[&str], reading: Reading) -> PortResult<Vec<StoredRecord>> {
+        self.make(self.port.records(dataset, keys, reading)).await
+    }
+
+    async fn datasets(&self, owner: &Owner, after: Option<&str>, limit: usize) -> PortResult<DatasetPage> {
+        self.make(self.port.datasets(owner, after, limit)).await
+    }
 }
 
 mortal!(Objects {

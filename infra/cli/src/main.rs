@@ -6,7 +6,7 @@ use clap::{Parser, Subcommand};
 use rowmill::command::control::Control;
 use rowmill::command::{
     CommandError, again, audit, bench, block, control, datasets, dead_letters, export, gateway, job, jobs, login, open,
-    preview, redrive, results, retune, run, top, upload, webhook_key, why, work, workers,
+    preview, redrive, results, retune, run, top, undo, upload, webhook_key, why, work, workers,
 };
 use rowmill::operate::{Deploy, Down, Status, Up};
 
@@ -23,6 +23,7 @@ enum Command {
     Run(Box<run::RunArgs>),
     Export(export::ExportArgs),
     Again(again::AgainArgs),
+    Undo(undo::UndoArgs),
     Datasets(datasets::DatasetsArgs),
     Results(results::ResultsArgs),
     Upload(upload::UploadArgs),
@@ -70,6 +71,7 @@ async fn main() -> ExitCode {
         Command::Run(args) => run::execute(*args).await,
         Command::Export(args) => export::execute(args).await,
         Command::Again(args) => again::execute(args).await,
+        Command::Undo(args) => undo::execute(args).await,
         Command::Datasets(args) => datasets::execute(args).await,
         Command::Results(args) => results::execute(args).await,
         Command::Upload(args) => upload::execute(args).await,

@@ -79,6 +79,7 @@ impl Doubles {
             chunks: without_priorities(type_limits, lanes, chunks, isolated),
             completions: Port::given(CrashingPort::new(self.completions.clone(), faults)),
             tasks: Port::given(CrashingPort::new(self.tasks.clone(), faults)),
+            records: Port::given(CrashingPort::new(self.records.clone(), faults)),
             ..self.ports(type_limits)
         }
     }

@@ -119,9 +119,12 @@ impl World {
     ) -> Self {
         let (doubles, faults) = (Doubles::default(), Arc::new(Faults::default()));
         let Doubles { records, clock, .. } = &doubles;
-        let job_types = JobTypes::built_in(Some(records.clone() as Arc<dyn RecordStore>)).with(job_type(clock));
-        let api = UseCases { ports: doubles.ports(type_limits), limits, job_types };
-        let functions = UseCases { ports: doubles.crashing(type_limits, &faults), ..api.clone() };
+        let added = job_type(clock);
+        let job_types =
+            |records: Arc<dyn RecordStore>| JobTypes::built_in(Some(records)).with(added.iter().map(Arc::clone));
+        let api = UseCases { ports: doubles.ports(type_limits), limits, job_types: job_types(records.clone()) };
+        let job_types = job_types(CrashingPort::new(records.clone(), &faults));
+        let functions = UseCases { ports: doubles.crashing(type_limits, &faults), limits, job_types };
         let uploading = Ports {
             uploads: Port::given(CrashingPort::new(doubles.upload_rows.clone(), &faults)),
             outstanding: Port::given(CrashingPort::new(doubles.quotas.clone(), &faults)),

@@ -14,7 +14,7 @@ use rowmill_aws::sdk::clients::Clients;
 use rowmill_core::fixtures;
 use rowmill_core::model::messages::SplitMessage;
 use rowmill_core::ports::{
-    DeadLetters, Deliveries, Events, Jobs, KeyRange, MultipartObjects, Objects, PortError, PortResult, Queue,
+    DeadLetters, Deliveries, Events, Jobs, KeyRange, MultipartObjects, Objects, PortError, PortResult, Queue, Reading,
     RecordStore, UploadStore,
 };
 use serde_json::{Value, json};
@@ -76,7 +76,7 @@ async fn a_denied_call_to_a_table_is_a_missing_permission() {
     assert!(is_denied(uploads.mark_ready(file, "\"e\"").await));
     assert!(is_denied(uploads.remove_unfinished(file).await));
     let records = DynamoDbRecordStore::new(client, "records".to_owned());
-    assert!(is_denied(records.page(&dataset(), 0, KeyRange::default(), 10).await));
+    assert!(is_denied(records.page(&dataset(), 0, KeyRange::default(), 10, Reading::Recent).await));
     for result in records.upsert(&dataset(), &[upsert("a", json!({})), upsert("b", json!({}))]).await {
         assert!(is_denied(result));
     }

@@ -30,14 +30,15 @@ use rowmill_core::model::request_limits::RequestLimits;
 use rowmill_core::model::results::{LeftOut, Manifest, ManifestFile, ResultFile, ResultKind, Results};
 use rowmill_core::model::run_output::{FailedItem, ItemOutput, RunOutput};
 use rowmill_core::model::spec::{AwaitedFile, OutputFile, Source, Spec};
+use rowmill_core::model::stored_record::{StoredRecord, Undoing};
 use rowmill_core::model::tally::{ChunkAddress, Commit, Counts, Mark, MarkKind, Tally};
 use rowmill_core::model::task::{Holder, Task};
 use rowmill_core::model::upload::{FetchBegun, FetchFailure, Multipart, Origin, Upload, UploadState};
 use rowmill_core::ports::{
     Admissions, Attempts, Blocks, Breakers, Ceilings, Checkpoints, CommitAnswer, Completion, Completions, Connections,
-    DeadLetters, Dedupe, Idempotency, Jobs, KeyRange, NewAttempt, NewJob, OutstandingUploads, Permits, RecordStore,
-    RequestCounts, RequestToCount, Subscriptions, Tallies, Tasks, Tickets, UpdateAnswer, Updates, UploadStore,
-    WAKE_SHARDS, Waits, WakeUps,
+    DeadLetters, Dedupe, Idempotency, Jobs, KeyRange, NewAttempt, NewJob, OutstandingUploads, Permits, Reading,
+    RecordStore, Replacement, RequestCounts, RequestToCount, Subscriptions, Tallies, Tasks, Tickets, UpdateAnswer,
+    Updates, UploadStore, WAKE_SHARDS, Waits, WakeUps,
 };
 use rowmill_core::text::{Chunk, ChunkMode, Dialect, Format, Head, Position};
 use rowmill_settings::QUEUES;
@@ -121,6 +122,18 @@ impl Stores {
             DatasetRecord { key: "k".into(), version: version(), fields: fields(json!({"n": 1.5, "t": ["ä", null]})) };
         let dataset = self.records.open("d", 1, version().by).await.unwrap();
         assert!(self.records.upsert(&dataset, &[upsert]).await[0].is_ok());
+        let row = |number| DatasetRecord {
+            key: "undone".into(),
+            version: RecordVersion { row: number, ..version() },
+            fields: fields(json!({ "n": number })),
+        };
+        let mut earlier = row(1);
+        earlier.version.by.job_created_ms -= 1;
+        earlier.version.by.job_guid = guid(9);
+        let below = StoredRecord::first(earlier).with(&row(2)).unwrap();
+        let Undoing::Reverse(record) = below.undo(version().by.job_guid, guid(8)) else { unreachable!() };
+        let stored = self.records.replace(&dataset, &[Replacement { record: *record, seen: None }]).await;
+        assert!(matches!(stored[..], [Ok(true)]), "{stored:?}");
     }
 
     /// A job in each phase; one as it was created, one that ended and one that was redriven.
@@ -298,7 +311,7 @@ impl Stores {
             self.tasks.owners("render", 0, 9),
             self.tasks.last_ask("render"),
             self.records.opened("d"),
-            self.records.page(&Dataset { name: "d".into(), partitions: 1 }, 0, KeyRange::default(), 9),
+            self.records.page(&Dataset { name: "d".into(), partitions: 1 }, 0, KeyRange::default(), 9, Reading::Recent),
         );
         lines
     }
@@ -315,7 +328,7 @@ fn new_job(number: u128) -> NewJob {
             let packing = TextPacking { compression: Some(Compression::Zstd), ..TextPacking::default() };
             Source::Packed { file, packing: Packing::Text(packing) }
         }
-        (2, _) => Source::Dataset { dataset: "d".into() },
+        (2, _) => Source::Dataset { dataset: "d".into(), of: None },
         (3, Source::File(list)) => Source::Files(FileList { list, files: 2, bytes: 90 }),
         (_, file) => file,
     };

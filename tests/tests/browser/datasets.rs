@@ -82,6 +82,20 @@ fn a_person_finds_the_records_of_an_import_and_runs_it_again() {
         tab.job_is("completed").await;
         assert_eq!(stack.record_fields("seen-on-the-page").await["k1"]["name"], "another");
 
+        // And is undone.
+        let _: Value = tab.value("document.querySelector('job-settings summary').click(), null").await;
+        let _: Value = tab.value("window.confirm = () => true, null").await;
+        let before: String = tab.value("location.hash").await;
+        tab.press("Undo").await;
+        tab.until(&format!("location.hash.startsWith('#/jobs/') && location.hash !== '{before}'")).await;
+        tab.job_is("completed").await;
+        tab.until(&format!("/Reversed 3 Kept 0/.test({changes})")).await;
+        finds_nothing(&tab, &axe().await, "an undo").await;
+        let _: Value = tab.value("location.hash = '#/datasets/seen-on-the-page', null").await;
+        tab.until("document.querySelector('dataset-page table')?.innerText.includes('k1')").await;
+        let shown: String = tab.value("document.querySelector('dataset-page').innerText").await;
+        assert!(!shown.contains("another") && !shown.contains("new"), "{shown}");
+
         let _: Value = tab.value("location.hash = '#/datasets/nobody-has-written-to-it', null").await;
         tab.sees("There is no dataset `nobody-has-written-to-it`.").await;
     });

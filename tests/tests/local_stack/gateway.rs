@@ -130,6 +130,7 @@ fn cases(job: &str, whole: &str, file: &str, multipart: &str, etag: &str) -> Vec
         Case::post(format!("/api/jobs/{job}/pause"), "", ""),
         Case::post(format!("/api/jobs/{job}/resume"), "", ""),
         Case::post(format!("/api/jobs/{whole}/redrive"), "", ""),
+        Case::post(format!("/api/jobs/{whole}/undo"), "", ""),
         Case::json("/api/tasks/lease", &json!({ "jobTypes": ["validate"], "worker": "w" })),
         Case::json(format!("/api/tasks/{job}.1.0.0/beat"), &json!({ "token": "00000000000000" })),
         Case::json(format!("/api/tasks/{job}.1.0.0/finish"), &json!({ "token": "00000000000000" })),

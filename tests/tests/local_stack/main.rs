@@ -44,6 +44,7 @@ mod stack;
 mod stops;
 mod targets;
 mod tenants;
+mod undos;
 mod upgrade;
 mod uploads;
 mod watching;

@@ -41,6 +41,7 @@ mod slow_items;
 mod stops;
 mod sweeps;
 mod tasks;
+mod undos;
 mod uploads;
 mod why;
 mod widths;

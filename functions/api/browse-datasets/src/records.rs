@@ -13,7 +13,8 @@ use rowmill_api::dataset::{DatasetList, DatasetView, RecordList, RecordView};
 use rowmill_core::model::chunk_index::RecordPosition;
 use rowmill_core::model::ids::Owner;
 use rowmill_core::model::records::{Dataset, KEY_MAX_BYTES, dataset_of, is_dataset_name};
-use rowmill_core::ports::{KeyRange, PortError, RecordStore};
+use rowmill_core::model::stored_record::StoredRecord;
+use rowmill_core::ports::{KeyRange, PortError, Reading, RecordStore};
 use rowmill_core::text::json_bytes;
 
 use crate::limits::{PAGE_BYTES, PAGE_QUERIES, PARTITIONS_AT_ONCE};
@@ -91,12 +92,18 @@ impl Datasets {
             queries += at_once;
             let reads = partitions.clone().map(|partition| {
                 let after = at.after.as_deref().filter(|_| partition == at.partition);
-                self.records.page(dataset, partition, KeyRange { prefix, after }, limit - records.len())
+                self.records.page(
+                    dataset,
+                    partition,
+                    KeyRange { prefix, after },
+                    limit - records.len(),
+                    Reading::Recent,
+                )
             });
             let pages = try_join_all(reads).await?;
             at_once = PARTITIONS_AT_ONCE.min(at_once * 2);
             for (partition, page) in partitions.zip(pages) {
-                for record in page.records {
+                for record in page.records.into_iter().filter_map(StoredRecord::visible) {
                     bytes += record.key.len() + json_bytes(&record.fields);
                     if records.len() == limit || (bytes > PAGE_BYTES && !records.is_empty()) {
                         return Ok(RecordList { records, next: Some(At(at).to_string()) });

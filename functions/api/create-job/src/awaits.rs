@@ -110,7 +110,7 @@ impl Creator {
                 let s3 = Some(ObjectSource { bucket, prefix, suffix: Some(suffix) });
                 (None, Some(JobSource { s3, ..JobSource::default() }))
             }
-            Source::Dataset { ref dataset } => {
+            Source::Dataset { ref dataset, .. } => {
                 self.refuse_unknown_dataset(&job.owner, dataset).await?;
                 return Ok((spec, Vec::new()));
             }

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use rowmill_api::request::{DedupeBy, JobSource};
-use rowmill_core::job_types::JobTypes;
+use rowmill_core::job_types::{JobTypes, undo_by_path};
 use rowmill_core::model::ids::{JobGuid, Owner};
 use rowmill_core::model::job::states::Status;
 use rowmill_core::model::job::{Job, Priority};
@@ -185,7 +185,7 @@ impl Creator {
     }
 
     /// The job, after its message was sent if it is waiting.
-    async fn woken(&self, job: Job) -> Job {
+    pub(crate) async fn woken(&self, job: Job) -> Job {
         if job.status() == Status::Waiting {
             self.wake_splitter(&job).await;
         }
@@ -252,6 +252,7 @@ impl Creator {
                 or_awaited(request, self.detector(now).unread(owner, request).await)?
             }
             (InputKind::Dataset, _) => source::dataset(request)?,
+            (InputKind::Undone, _) => return Err(undo_by_path().into()),
             (InputKind::None, _) => {
                 source::refuse_input(request, "has no input")?;
                 source::one_item()
@@ -276,7 +277,7 @@ impl Creator {
         spec.inputs = listed;
         let processor = job_type.prepare(&spec)?;
         // The job that it follows may make the dataset.
-        if let (Source::Dataset { dataset }, None) = (&spec.source, request.after) {
+        if let (Source::Dataset { dataset, .. }, None) = (&spec.source, request.after) {
             self.refuse_unknown_dataset(owner, dataset).await?;
         }
         spec.output = processor.output();
@@ -314,7 +315,7 @@ impl Creator {
         }
     }
 
-    async fn refuse_if_full(&self, owner: &Owner, request: &CreateJobRequest) -> Result<(), CreateJobError> {
+    pub(crate) async fn refuse_if_full(&self, owner: &Owner, request: &CreateJobRequest) -> Result<(), CreateJobError> {
         let reached = self.jobs.taken(owner, &request.job_type).await?.reached(self.ceilings(request));
         let Some(full) = reached else { return Ok(()) };
         // One that waits takes no shared slot yet.
@@ -355,7 +356,7 @@ impl Creator {
         self.buckets.outputs.check_key(owner, &to.prefix).map_err(|why| refused("prefix", why))
     }
 
-    fn ceilings(&self, request: &CreateJobRequest) -> Ceilings {
+    pub(crate) fn ceilings(&self, request: &CreateJobRequest) -> Ceilings {
         self.limits.ceilings.of_type(self.type_limits.of(&request.job_type))
     }
 
@@ -404,7 +405,7 @@ impl Creator {
         SourceDetector { uploads, objects, outstanding, jobs, inputs: &self.buckets.inputs, now, header_max_bytes }
     }
 
-    fn job_row(&self, spec: &Spec, request: &CreateJobRequest, priority: Priority) -> Job {
+    pub(crate) fn job_row(&self, spec: &Spec, request: &CreateJobRequest, priority: Priority) -> Job {
         let now = spec.created_at;
         let deadline = request.deadline_seconds.unwrap_or(self.limits.deadlines.default_seconds);
         let deadline_at = now + Duration::from_secs(deadline);

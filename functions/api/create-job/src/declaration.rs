@@ -20,7 +20,11 @@ pub static FUNCTION: Function = Function {
         BucketSettings::GROUP,
     ],
     uses: &[
-        Use::of("Jobs", &["dynamodb:GetItem", "dynamodb:PutItem", "dynamodb:Query"], &[JOBS_TABLE]),
+        Use::of(
+            "Jobs",
+            &["dynamodb:GetItem", "dynamodb:PutItem", "dynamodb:Query", "dynamodb:UpdateItem"],
+            &[JOBS_TABLE],
+        ),
         Use::of(
             "Admission",
             &["dynamodb:GetItem", "dynamodb:BatchGetItem", "dynamodb:PutItem", "dynamodb:UpdateItem"],

@@ -1,5 +1,7 @@
 //! The errors of the use case.
 
+use jiff::Timestamp;
+use rowmill_core::job_types::NotUndoable;
 use rowmill_core::model::ids::{FileGuid, JobGuid};
 use rowmill_core::model::owner_priorities::PriorityNotAllowed;
 use rowmill_core::ports::processor::ParamsError;
@@ -30,6 +32,14 @@ pub enum CreateJobError {
     /// The job whose result is to be read has not ended.
     #[error("Job {0} has not ended.")]
     JobActive(JobGuid),
+    /// The caller has no such job to undo.
+    #[error("There is no job {0}, or it has expired.")]
+    NoSuchJob(JobGuid),
+    #[error("The job cannot be undone: {0}.")]
+    NotUndoable(NotUndoable),
+    /// Until then a run that has not seen the end of the job may write records.
+    #[error("The last items of the job may be at work until {0}. Undo it after that.")]
+    RunsLive(Timestamp),
     #[error("Upload {file} could not be fetched. {detail}")]
     UploadFailed { file: FileGuid, detail: String },
     /// The stored length is not the announced one.

@@ -1,5 +1,7 @@
 //! From the HTTP request to the use case and back.
 
+use std::time::Duration;
+
 use lambda_http::{Body, Response};
 use rowmill_api::job::JobView;
 use rowmill_api::problem::ProblemCode;
@@ -13,11 +15,13 @@ use rowmill_aws::host::http::{
 use crate::create::{Accepted, CreateJobError, Creator};
 use crate::request::CreateJobRequest;
 
-/// Answers `POST /api/jobs`, `POST /api/jobs/estimate` and `POST /api/uploads/{fileGuid}/preview`.
+/// Answers `POST /api/jobs`, `POST /api/jobs/estimate`, `POST /api/jobs/{jobGuid}/undo` and
+/// `POST /api/uploads/{fileGuid}/preview`.
 pub async fn handle(creator: &Creator, call: Call) -> Result<Response<Body>, Problem> {
     match call.operation {
         Operation::CreateJob => create(creator, &call).await,
         Operation::EstimateJob => estimate(creator, &call).await,
+        Operation::UndoJob => undo(creator, &call).await,
         Operation::PreviewUpload => preview(creator, &call).await,
         _ => Err(Problem::no_such_route()),
     }
@@ -29,6 +33,19 @@ async fn create(creator: &Creator, call: &Call) -> Result<Response<Body>, Proble
     // A key that is not text counts as an empty key, so that it is rejected and not ignored.
     let key = request.headers().contains_key("idempotency-key").then(|| header(request, "idempotency-key"));
     let accepted = creator.accept(owner, &body, key.map(Option::unwrap_or_default)).await;
+    answer(creator, accepted).await
+}
+
+async fn undo(creator: &Creator, call: &Call) -> Result<Response<Body>, Problem> {
+    let undo = creator.undo(call.owner()?, path_parameter(&call.request, "jobGuid")?).await;
+    if let Err(error @ CreateJobError::JobActive(_)) = undo {
+        // The path names it, not the body.
+        return Err(Problem::new(ProblemCode::JobActive, error.to_string()));
+    }
+    answer(creator, undo).await
+}
+
+async fn answer(creator: &Creator, accepted: Result<Accepted, CreateJobError>) -> Result<Response<Body>, Problem> {
     let Accepted { job, is_same } = accepted.map_err(|error| problem(error, creator))?;
     let view = JobView::read(&*creator.jobs, &job, creator.clock.now()).await?;
     let mut response = json_response(if is_same { 200 } else { 202 }, &view);
@@ -69,6 +86,12 @@ pub fn problem(error: CreateJobError, creator: &Creator) -> Problem {
         }
         CreateJobError::UnknownJob { field, .. } => Problem::new(ProblemCode::InvalidRequest, detail).field(field),
         CreateJobError::JobActive(_) => Problem::new(ProblemCode::JobActive, detail).field("source"),
+        CreateJobError::NoSuchJob(_) => Problem::not_found(detail),
+        CreateJobError::NotUndoable(_) => Problem::new(ProblemCode::NotUndoable, detail),
+        CreateJobError::RunsLive(until) => {
+            let wait = until.duration_since(creator.clock.now()).as_secs().max(0).unsigned_abs() + 1;
+            Problem::new(ProblemCode::JobEnding, detail).retry_after(Duration::from_secs(wait))
+        }
         CreateJobError::UploadFailed { .. } => Problem::new(ProblemCode::UploadFailed, detail).field("fileGuid"),
         CreateJobError::UploadSize { .. } => Problem::new(ProblemCode::UploadSizeMismatch, detail).field("fileGuid"),
         CreateJobError::UploadChanged(_) => Problem::new(ProblemCode::UploadChanged, detail).field("fileGuid"),

@@ -27,3 +27,4 @@ pub mod request;
 pub mod source;
 pub mod start;
 pub mod tallies_ahead;
+mod undo;

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use rowmill_core::ports::Ceilings;
 use rowmill_core::text::ChunkLimits;
-use rowmill_settings::{Deadlines, JobRetention, RETRY_AFTER_MAX, Recovery};
+use rowmill_settings::{Deadlines, JobRetention, ProcessTime, RETRY_AFTER_MAX, Recovery};
 
 rowmill_settings::settings! {
     #[derive(Clone, Copy, Debug)]
@@ -25,6 +25,8 @@ rowmill_settings::settings! {
         pub new_dataset_partitions: u32 = 256;
         pub ceilings: Ceilings;
         pub deadlines: Deadlines;
+        /// How long a run may write records after its job has ended.
+        pub process: ProcessTime;
         /// When the sweep first looks at the job.
         pub recovery: Recovery;
         /// Retention of a job, and so of its dedupe key.

@@ -301,7 +301,7 @@ pub fn awaited(request: &CreateJobRequest, file: AwaitedFile) -> Result<Detected
 pub fn dataset(request: &CreateJobRequest) -> Result<DetectedSource, InvalidField> {
     refuse_input(request, "reads the dataset that `params.dataset` names")?;
     let dataset = request.params.get("dataset").and_then(Value::as_str).unwrap_or_default().to_owned();
-    Ok(json_lines(Source::Dataset { dataset }, FirstText::default()))
+    Ok(json_lines(Source::Dataset { dataset, of: None }, FirstText::default()))
 }
 
 /// The source of a job whose text comes with the request: JSON lines. It is stored before the job is created, and has
@@ -365,7 +365,7 @@ pub fn refuse_items(request: &CreateJobRequest) -> Result<(), InvalidField> {
     }
 }
 
-fn json_lines(source: Source, first: FirstText) -> DetectedSource {
+pub fn json_lines(source: Source, first: FirstText) -> DetectedSource {
     let head = Head::without_columns(Dialect { format: Format::Jsonl, delimiter: b',' }, 0);
     DetectedSource { source, inputs: None, head, warnings: Vec::new(), first, params: TextParams::default() }
 }

@@ -35,6 +35,7 @@ fn problem(error: RedriveJobError, redriver: &Redriver) -> Problem {
         RedriveJobError::UnknownJob(_) => Problem::not_found(detail),
         RedriveJobError::Active => Problem::new(ProblemCode::JobActive, detail),
         RedriveJobError::NothingFailed => Problem::new(ProblemCode::NothingToRedrive, detail),
+        RedriveJobError::Undone(_) => Problem::new(ProblemCode::JobUndone, detail),
         RedriveJobError::TooOld(_) => Problem::new(ProblemCode::JobTooOld, detail),
         RedriveJobError::Deadline(_) => Problem::new(ProblemCode::InvalidRequest, detail).field("deadlineSeconds"),
         RedriveJobError::Selection(_) => Problem::new(ProblemCode::InvalidRequest, detail).field("select"),

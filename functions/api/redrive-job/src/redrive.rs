@@ -63,6 +63,8 @@ pub enum RedriveJobError {
     Active,
     #[error("The job has no failed items to process again.")]
     NothingFailed,
+    #[error("Job {0} undoes the job, so its failed items are not processed again. Create a new job of them.")]
+    Undone(JobGuid),
     /// Rows that the attempt would read expire before it has ended and its results have expired.
     #[error(
         "The job is too old to process its failed items again: what is stored of its rows is kept until {0}, and the \
@@ -116,6 +118,9 @@ impl Redriver {
             return Err(RedriveJobError::Deadline(maximum));
         }
         let (job, end) = self.ended_job(owner, job_guid).await?;
+        if let Some(by) = job.undone_by {
+            return Err(RedriveJobError::Undone(by));
+        }
         let before = end.counts;
         if before.failed == 0 {
             return Err(RedriveJobError::NothingFailed);
@@ -147,7 +152,7 @@ impl Redriver {
         let attempt = NewAttempt { seen: job, redrive, ceilings, at, deadline_at, wake_at };
         let job = self.jobs.redrive(&attempt).await.map_err(|error| match error {
             RedriveError::Full(full) => RedriveJobError::Full(full),
-            RedriveError::Moved(_) => RedriveJobError::Active,
+            RedriveError::Moved(job) => job.undone_by.map_or(RedriveJobError::Active, RedriveJobError::Undone),
             RedriveError::Port(error) => error.into(),
         })?;
         // A failure to send is only logged: the attempt has started, and the sweep sends the message.

@@ -2,7 +2,7 @@
 
 import * as api from "./api.js";
 import { h, show } from "./elements.js";
-import { Notice } from "./job.js";
+import { Notice, hasEnded } from "./job.js";
 
 /** @typedef {import("./job.js").JobView} JobView */
 
@@ -15,10 +15,12 @@ class JobSettings extends HTMLElement {
   #facts = h("dl", { class: "facts" });
   #again = h("button", { type: "button", text: "Run again", on: { click: () => this.#run(this.#again, "") } });
   #forReal = h("button", { type: "button", class: "primary", text: "Run for real", hidden: true, on: { click: () => this.#run(this.#forReal, "?dryRun=false") } });
+  #undo = h("button", { type: "button", class: "danger", text: "Undo", hidden: true, on: { click: () => this.#reverse() } });
+  #undone = h("a", { text: "The job that undoes this one", hidden: true });
   #details = h("details", { class: "panel", on: { toggle: () => this.#details.open && this.#load() } },
     h("summary", {}, h("h2", { text: "Settings" })), this.#notice, this.#facts,
     h("p", { class: "hint", text: "A new job of the same type, over the same input, with the same params and limits. \"Run for real\" does what a dry run has checked." }),
-    h("div", { class: "actions" }, this.#again, this.#forReal));
+    h("div", { class: "actions" }, this.#again, this.#forReal, this.#undo, this.#undone));
 
   connectedCallback() {
     this.replaceChildren(this.#details);
@@ -27,6 +29,11 @@ class JobSettings extends HTMLElement {
   /** @param {JobView} job */
   update(job) {
     this.#guid = job.jobGuid;
+    const { undoneBy } = job;
+    show(this.#again, job.jobType !== "undo");
+    show(this.#undo, ["import", "undo"].includes(job.jobType) && hasEnded(job));
+    show(this.#undone, Boolean(undoneBy));
+    if (undoneBy) this.#undone.setAttribute("href", `#/jobs/${undoneBy}`);
   }
 
   /** The request as text: numbers keep all their digits. @param {string} [query] */
@@ -39,14 +46,30 @@ class JobSettings extends HTMLElement {
       const { params = {}, items, ...others } = JSON.parse(await this.#request());
       const text = (/** @type {any} */ value) => (typeof value === "string" ? value : JSON.stringify(value));
       const value = (/** @type {string} */ name, /** @type {any} */ one) =>
-        name === "dataset" ? h("a", { href: `#/datasets/${one}`, text: one }) : text(one);
+        name === "dataset" ? h("a", { href: `#/datasets/${one}`, text: one })
+          : name === "jobGuid" ? h("a", { href: `#/jobs/${one}`, text: one }) : text(one);
       const named = [...Object.entries(params), ...Object.entries(others).filter(([name]) => !["jobType", "metadata"].includes(name))];
       show(this.#forReal, params.dryRun === true);
+      if (params.dryRun === true || params.undo === false) show(this.#undo, false);
       if (items) named.push(["items", `${items.length} in the request`]);
       this.#facts.replaceChildren(...named.flatMap(([name, one]) => [h("dt", { text: name }), h("dd", {}, value(name, one))]));
       this.#notice.say("");
     } catch (error) {
       this.#notice.say(api.reason(error));
+    }
+  }
+
+  /** Undoes the job. A repeated request is answered with the same undo. */
+  async #reverse() {
+    if (!confirm("Undo this job? Its records become what they were before, unless another job has changed them since. Its failed rows cannot be redriven any more.")) return;
+    this.#undo.disabled = true;
+    try {
+      const { jobGuid } = await api.post(`/api/jobs/${this.#guid}/undo`);
+      location.hash = `#/jobs/${jobGuid}`;
+    } catch (error) {
+      this.#notice.say(api.reason(error));
+    } finally {
+      this.#undo.disabled = false;
     }
   }
 

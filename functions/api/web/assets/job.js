@@ -39,6 +39,7 @@ import { count } from "./format.js";
  * @property {{code: string, message: string}[]} warnings
  * @property {{fromRow: number, fromOffset: number} | null} unprocessed
  * @property {Record<string, any> | null} metadata
+ * @property {string | null} [undoneBy]
  * @property {number} [version]
  */
 

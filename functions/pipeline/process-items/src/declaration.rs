@@ -55,7 +55,7 @@ pub static FUNCTION: Function = Function {
         .why(
             "PartiQL statements upsert records, many in a request, each with its own condition. The others find \
                   out, once for each dataset, how many partitions it has, store it, and list the dataset. BatchGetItem \
-                  compares rows with records in a dry run.",
+                  reads the records that an import or an undo changes.",
         ),
         Use::of("Tasks", &["dynamodb:GetItem", "dynamodb:UpdateItem", "dynamodb:DeleteItem"], &[TASKS_TABLE])
             .why("Offers chunks to workers and calls services with them, which may answer at once."),

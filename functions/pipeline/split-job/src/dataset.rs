@@ -9,10 +9,12 @@ use std::sync::Arc;
 use bytes::Bytes;
 use jiff::Timestamp;
 use rowmill_core::model::chunk_index::RecordPosition;
-use rowmill_core::model::records::{Dataset, RecordItem};
+use rowmill_core::model::ids::JobGuid;
+use rowmill_core::model::records::{Dataset, DatasetRecord, RecordItem};
 use rowmill_core::model::tally::CHUNKS_PER_TALLY;
-use rowmill_core::ports::{Clock, KeyRange, PortError, RecordStore};
+use rowmill_core::ports::{Clock, KeyRange, PortError, Reading, RecordStore};
 use rowmill_core::text::{Chunk, ChunkLimits, ChunkMode, Position};
+use serde_json::{Map, Value};
 
 use crate::cut::{CutError, CutTally, STORED_TALLY_BYTES, StoredCut};
 
@@ -23,6 +25,10 @@ pub struct DatasetCut {
     records: Arc<dyn RecordStore>,
     clock: Arc<dyn Clock>,
     dataset: Dataset,
+    /// The job whose records are read, if not all are.
+    of: Option<JobGuid>,
+    /// The last record read that is not of this job, if no chunk ends after it.
+    passed: Option<(u32, String)>,
     /// Total weight of its partitions.
     weight: u64,
     limits: ChunkLimits,
@@ -52,7 +58,7 @@ impl DatasetCut {
     pub fn new(
         records: Arc<dyn RecordStore>,
         clock: Arc<dyn Clock>,
-        dataset: Dataset,
+        (dataset, of): (Dataset, Option<JobGuid>),
         weight: u64,
         limits: ChunkLimits,
         start: Position,
@@ -63,6 +69,8 @@ impl DatasetCut {
             records,
             clock,
             dataset,
+            of,
+            passed: None,
             weight,
             limits,
             start,
@@ -79,16 +87,22 @@ impl DatasetCut {
         (self.start, self.partitions_weighed) = (start, at.partition);
         self.read.clear();
         self.read_bytes = 0;
+        self.passed = None;
         (self.read_to, self.at) = (at.clone(), at);
     }
 
     /// The next 64 chunks. Fewer if they are big or the dataset ends; none after its end.
     pub async fn next_tally(&mut self, time_limit: Timestamp) -> Result<CutTally, CutError> {
         let (mut tally, mut stored, mut bytes) = (CutTally::default(), StoredCut::default(), 0);
-        while tally.chunks.len() < CHUNKS_PER_TALLY && bytes < STORED_TALLY_BYTES {
+        let mut is_time_up = false;
+        while !is_time_up && tally.chunks.len() < CHUNKS_PER_TALLY && bytes < STORED_TALLY_BYTES {
             while !self.fills_a_chunk() && !self.is_read() {
                 if self.clock.now() >= time_limit {
-                    return Err(CutError::OutOfTime);
+                    if self.of.is_none() || !self.has_progress(&tally) {
+                        return Err(CutError::OutOfTime);
+                    }
+                    is_time_up = true;
+                    break;
                 }
                 self.read_page().await.map_err(CutError::Port)?;
             }
@@ -98,9 +112,34 @@ impl DatasetCut {
             self.cut_chunk(&mut tally, &mut stored);
             bytes += tally.inputs.last().map_or(0, Bytes::len);
         }
+        // What is read and in no chunk is not of the job.
+        if self.read.is_empty() && !tally.chunks.is_empty() {
+            self.at = self.read_to.clone();
+        }
         stored.next = Some(self.at.clone());
         tally.stored = Some(stored);
         Ok(tally)
+    }
+
+    /// True if the next invocation can go on behind what was read. Of a long way of records that are not of the job, the
+    /// last one becomes an item: what is read is remembered by chunks alone.
+    fn has_progress(&mut self, tally: &CutTally) -> bool {
+        if self.read.is_empty()
+            && tally.chunks.is_empty()
+            && let Some((partition, key)) = self.passed.take()
+        {
+            self.push(partition, key, Map::new());
+        }
+        !self.read.is_empty() || !tally.chunks.is_empty()
+    }
+
+    fn push(&mut self, partition: u32, key: String, fields: Map<String, Value>) {
+        let record = RecordItem { key, fields };
+        // A map of JSON values is always JSON.
+        let mut line = serde_json::to_vec(&record).unwrap_or_default();
+        line.push(b'\n');
+        self.read_bytes += line.len() as u64;
+        self.read.push_back(ReadRecord { partition, key: record.key, line });
     }
 
     fn fills_a_chunk(&self) -> bool {
@@ -114,15 +153,20 @@ impl DatasetCut {
     async fn read_page(&mut self) -> Result<(), PortError> {
         let RecordPosition { partition, after } = &self.read_to;
         let partition = *partition;
-        let page =
-            self.records.page(&self.dataset, partition, KeyRange::behind(after.as_deref()), PAGE_RECORDS).await?;
+        // What a job has written in its last second is of that job too.
+        let reading = if self.of.is_some() { Reading::Latest } else { Reading::Recent };
+        let keys = KeyRange::behind(after.as_deref());
+        let page = self.records.page(&self.dataset, partition, keys, PAGE_RECORDS, reading).await?;
         for record in page.records {
-            let record = RecordItem::from(record);
-            let mut line =
-                serde_json::to_vec(&record).map_err(|error| PortError::invalid("writing a record", error))?;
-            line.push(b'\n');
-            self.read_bytes += line.len() as u64;
-            self.read.push_back(ReadRecord { partition, key: record.key, line });
+            match self.of {
+                Some(job) if record.is_of(job) => self.push(partition, record.latest.key, Map::new()),
+                Some(_) => self.passed = Some((partition, record.latest.key)),
+                None => {
+                    if let Some(DatasetRecord { key, fields, .. }) = record.visible() {
+                        self.push(partition, key, fields);
+                    }
+                }
+            }
         }
         self.read_to = match page.next {
             Some(key) => RecordPosition { partition, after: Some(key) },
@@ -141,6 +185,7 @@ impl DatasetCut {
             self.read_bytes -= line.len() as u64;
             items += 1;
             self.at = RecordPosition { partition, after: Some(key) };
+            self.passed = None;
         }
         let (Position { offset, row: first_row }, length) = (self.start, lines.len() as u64);
         tally.chunks.push(Chunk { offset, length, first_row, items, mode: ChunkMode::Items });

@@ -26,7 +26,7 @@ pub static FUNCTION: Function = Function {
         ),
         Use::FILES,
         Use::of("Records", &["dynamodb:GetItem", "dynamodb:Query"], &[RECORDS_TABLE])
-            .why("Input of an export. GetItem reads how many partitions the dataset has."),
+            .why("Input of an export or an undo. GetItem reads how many partitions the dataset has."),
         Use::RESULTS.why(
             "Chunk indexes, the text of chunks that are no range of an upload, and the failed items of a redrive.",
         ),

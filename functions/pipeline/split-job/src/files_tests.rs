@@ -17,7 +17,7 @@ use crate::files::{FileReads, FilesCut};
 
 /// Time passes with every look.
 #[derive(Default)]
-struct Ticking(AtomicI64);
+pub struct Ticking(AtomicI64);
 
 #[async_trait]
 impl Clock for Ticking {
@@ -28,7 +28,7 @@ impl Clock for Ticking {
     async fn sleep(&self, _: Duration) {}
 }
 
-fn second(second: i64) -> Timestamp {
+pub fn second(second: i64) -> Timestamp {
     Timestamp::from_second(second).unwrap()
 }
 

@@ -21,4 +21,6 @@ pub mod split;
 pub mod start;
 
 #[cfg(test)]
+mod dataset_tests;
+#[cfg(test)]
 mod files_tests;

@@ -236,14 +236,15 @@ impl Splitter {
             (None, Source::Awaited(_)) => {
                 return Err(PortError::invalid("splitting a job", "its file is not there yet"));
             }
-            (None, Source::Dataset { dataset }) => {
+            (None, Source::Dataset { dataset, of }) => {
                 let at = self.records_before(job, point).await?;
                 let opened = self.records.opened(&dataset_of(&spec.owner, dataset)).await?;
                 // It was there when the job was created.
                 let gone = || PortError::invalid("exporting a dataset", "the row of the dataset was removed");
                 let dataset = opened.ok_or_else(gone)?;
                 let (records, weight) = (Arc::clone(&self.records), job.data_bytes);
-                Cut::Dataset(Box::new(DatasetCut::new(records, clock, dataset, weight, spec.limits, start, at)))
+                let reads = (dataset, *of);
+                Cut::Dataset(Box::new(DatasetCut::new(records, clock, reads, weight, spec.limits, start, at)))
             }
         })
     }

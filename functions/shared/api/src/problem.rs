@@ -101,10 +101,15 @@ problem_codes! {
     JobActive = "job_active" [409],
     /// The job has ended, so it cannot be changed. `jobStatus` says how it ended.
     JobEnded = "job_ended" [409],
-    /// The job is about to end, so it cannot be changed: it is stopped, or all its items are processed.
+    /// The job is about to end, so it cannot be changed: it is stopped, or all its items are processed. Or it has just
+    /// ended, and its last items may still be at work: it can be undone after `Retry-After`.
     JobEnding = "job_ending" [409],
     /// The job has no failed items to process again.
     NothingToRedrive = "nothing_to_redrive" [409],
+    /// The job was undone, so its failed items are not processed again.
+    JobUndone = "job_undone" [409],
+    /// The job cannot be undone. `detail` says why.
+    NotUndoable = "not_undoable" [409],
     /// The job is too old: what is stored of it could expire before the attempt ends. `detail` says when it does.
     JobTooOld = "job_too_old" [409],
     /// The bytes of the upload are not all stored. Send the rest first.

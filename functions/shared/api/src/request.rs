@@ -94,6 +94,26 @@ pub struct CreateJobRequest {
 }
 
 impl CreateJobRequest {
+    /// A request for a job of this type, with these params and nothing else.
+    pub fn of(job_type: &str, params: Map<String, Value>) -> Self {
+        Self {
+            job_type: job_type.to_owned(),
+            file_guid: None,
+            source: None,
+            after: None,
+            items: None,
+            dedupe: None,
+            params,
+            tolerance: None,
+            max_concurrency: None,
+            priority: None,
+            deadline_seconds: None,
+            start_within_seconds: None,
+            results_to: None,
+            metadata: None,
+        }
+    }
+
     /// What a later request for the same needs, without params and items, which are stored in another place: an empty
     /// list stands for the items. It waits for no job, and makes a job in any case.
     #[must_use]

@@ -122,6 +122,7 @@ pub fn full_job() -> Job {
             corrected: Some("results/corrected".into()),
             selection: Some(Selection { codes: vec!["ragged_row".into()], ..Selection::default() }),
         }),
+        undone_by: Some(JobGuid(Uuid::from_u128(11))),
         composing: Some(RunId::from_bytes([5; 7])),
         recoveries: 7,
         paused_at: Some(at(10)),

@@ -292,6 +292,11 @@ impl ApiClient {
         }
     }
 
+    /// The job that undoes a job. Undoing one again changes nothing.
+    pub async fn undo_job(&self, job_guid: JobGuid) -> Result<Job, ApiError> {
+        self.answer(self.call("undo job", Operation::UndoJob, &job_guid.to_string())).await
+    }
+
     /// The messages of a job that a queue gave up on, oldest first.
     pub async fn dead_letters(&self, job_guid: JobGuid) -> Result<Vec<DeadLetter>, ApiError> {
         let call = self.call("list dead letters", Operation::ListDeadLetters, &job_guid.to_string());

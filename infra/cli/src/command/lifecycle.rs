@@ -87,12 +87,17 @@ impl JobRun<'_> {
         new_job: &CreateJobRequest,
         reporter: &mut Reporter,
     ) -> Result<Job, CommandError> {
-        let (connection, stage) = (self.connection, self.stage);
-        stage.asked.store(true, Ordering::Relaxed);
-        let (job, is_older) = connection.api.find_or_create_job(new_job, Uuid::new_v4()).await?;
+        self.stage.asked.store(true, Ordering::Relaxed);
+        let (job, is_older) = self.connection.api.find_or_create_job(new_job, Uuid::new_v4()).await?;
         if is_older {
             eprintln!("The job {} does the same with this file. No new job was created.", job.job_guid);
         }
+        self.follow(job, reporter).await
+    }
+
+    /// Follows a job until it has ended.
+    pub async fn follow(&self, job: Job, reporter: &mut Reporter) -> Result<Job, CommandError> {
+        let (connection, stage) = (self.connection, self.stage);
         let watch_command = stage.watch_command.get_or_init(|| connection.watch_command(job.job_guid));
         let job = follow(&connection.api, job, &self.patience.patience(), reporter)
             .await

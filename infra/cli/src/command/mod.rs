@@ -27,6 +27,7 @@ pub mod results;
 pub mod retune;
 pub mod run;
 pub mod top;
+pub mod undo;
 pub mod upload;
 pub mod webhook_key;
 pub mod why;
@@ -49,6 +50,7 @@ use std::time::Duration;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use jiff::SignedDuration;
+use rowmill_core::job_types::{IMPORT, UNDO};
 use rowmill_core::words::Word;
 use serde_json::Value;
 
@@ -265,10 +267,8 @@ async fn show_job(connection: &Connection, job: &Job, json: bool) -> Result<(), 
     print_hints(connection, job, false)
 }
 
-/// The job type whose dry run tells what would change.
-const IMPORT: &str = "import";
-
-/// Shows a job's counts, what it would change if it is a dry run, and its first failed rows.
+/// Shows a job's counts, what it would change if it is a dry run, or has reversed if it is an undo, and its first failed
+/// rows.
 async fn print_counts(connection: &Connection, job: &Job) -> Result<(), CommandError> {
     let uploaded_as = match (file_name(job), job.file_guid) {
         // The upload may have expired. The job is shown without a name then.
@@ -279,14 +279,14 @@ async fn print_counts(connection: &Connection, job: &Job) -> Result<(), CommandE
     };
     let params = job.field("params").and_then(Value::as_object);
     print(&summary(job, &Details { uploaded_as: uploaded_as.as_deref(), params }))?;
-    let tells_more = job.items_failed > 0 || job.job_type == IMPORT;
+    let tells_more = job.items_failed > 0 || matches!(job.job_type.as_str(), IMPORT | UNDO);
     // Without results the failed rows are all that there is.
     let results = match job.status.is_terminal() && tells_more {
         true => connection.api.results(job.job_guid).await.ok(),
         false => None,
     };
     if let Some(changes) = results.as_ref().and_then(|results| results.changes.as_ref()) {
-        print(&format!("\n{}", changes_text(changes)))?;
+        print(&format!("\n{}", changes_text(changes, job.job_type == UNDO)))?;
     }
     if job.items_failed == 0 {
         return Ok(());

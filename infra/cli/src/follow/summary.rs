@@ -179,14 +179,24 @@ pub fn causes_table(causes: &[Cause], other: u64, width: usize) -> String {
     text
 }
 
-/// What a dry run of an import would change.
-pub fn changes_text(changes: &Changes) -> String {
-    let rows = [("create", changes.create), ("update", changes.update), ("leave unchanged", changes.unchanged)];
+/// What a dry run of an import would change, or what an undo has changed.
+pub fn changes_text(changes: &Changes, is_undo: bool) -> String {
+    let unchanged = if is_undo { "not of the job" } else { "leave unchanged" };
+    let rows = [
+        ("create", changes.create),
+        ("update", changes.update),
+        ("reversed", changes.reversed),
+        ("kept", changes.kept),
+        (unchanged, changes.unchanged),
+    ];
     let rows: Vec<_> = (rows.into_iter().filter(|(_, rows)| *rows > 0))
         .map(|(what, rows)| vec![format!("  {what}"), count(rows)])
         .collect();
-    let mut text =
-        "This was a dry run. Rows by what they would do to their records:\n".to_owned() + &table(&rows, &[1]);
+    let heading = match is_undo {
+        true => "Records by what the undo did to them; changes.jsonl names who has changed those that are kept:\n",
+        false => "This was a dry run. Rows by what they would do to their records:\n",
+    };
+    let mut text = heading.to_owned() + &table(&rows, &[1]);
     let fields = changes.fields.iter().take(CAUSES_SHOWN);
     let mut fields: Vec<String> =
         fields.map(|field| format!("{} {}", cut(&field.name, 40), count(field.items))).collect();
@@ -404,10 +414,18 @@ mod tests {
     fn the_changes_of_a_dry_run_are_shown_with_the_fields() {
         let field = |(name, items): (&str, u64)| ChangedField { name: name.to_owned(), items };
         let fields = [("city", 1200), ("a\u{1b}b", 7)].map(field).into();
-        let changes = Changes { create: 5, update: 1203, unchanged: 0, fields, other_fields: 2 };
+        let changes = Changes { create: 5, update: 1203, fields, other_fields: 2, ..Changes::default() };
         let expected = "This was a dry run. Rows by what they would do to their records:\n  create      5\n  update  1,203\n\
                         Changed fields: city 1,200, a\\u{1b}b 7, others 2\n";
-        assert_eq!(changes_text(&changes), expected);
+        assert_eq!(changes_text(&changes, false), expected);
+    }
+
+    #[test]
+    fn an_undo_shows_what_it_reversed_and_kept() {
+        let changes = Changes { reversed: 28_500, kept: 12, ..Changes::default() };
+        let text = changes_text(&changes, true);
+        assert!(text.starts_with("Records by what the undo did"), "{text}");
+        assert!(text.ends_with(":\n  reversed  28,500\n  kept          12\n"), "{text}");
     }
 
     #[test]

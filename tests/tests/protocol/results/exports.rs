@@ -13,7 +13,7 @@ use flate2::read::MultiGzDecoder;
 use rowmill_core::model::ids::{JobGuid, Owner};
 use rowmill_core::model::job::states::JobOutcome;
 use rowmill_core::model::records::{DatasetRecord, RecordVersion, Upserted, Writer};
-use rowmill_core::ports::{KeyRange, RecordStore, Tallies};
+use rowmill_core::ports::{KeyRange, Reading, RecordStore, Tallies};
 use rowmill_core::text::ChunkLimits;
 use serde_json::{Value, json};
 
@@ -101,7 +101,13 @@ async fn a_new_dataset_has_the_partitions_that_its_first_job_was_created_with() 
     let mut used = 0;
     for partition in 0..spread.partitions {
         used += usize::from(
-            !world.records.page(&spread, partition, KeyRange::default(), 1).await.unwrap().records.is_empty(),
+            !world
+                .records
+                .page(&spread, partition, KeyRange::default(), 1, Reading::Recent)
+                .await
+                .unwrap()
+                .records
+                .is_empty(),
         );
     }
     assert!(used > 100, "300 records are in {used} partitions");

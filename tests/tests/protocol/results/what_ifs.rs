@@ -97,6 +97,7 @@ async fn the_changes_of_a_dry_run_are_those_of_the_import() {
         change: Change::Update,
         fields: vec!["amount".to_owned()],
         other_fields: 0,
+        by: None,
     };
     assert_eq!(lines[69], seventieth);
 

@@ -5,6 +5,7 @@
 //! of the machine.
 
 use rowmill_core::items::input::SHARED_READ_MAX_BYTES;
+use rowmill_core::job_types::{IMPORT, undoable_dataset};
 use rowmill_core::model::cost::Usage;
 use rowmill_core::model::spec::Spec;
 use rowmill_core::model::tally::CHUNKS_PER_TALLY;
@@ -66,6 +67,19 @@ const IMPORTED: PerThousand = PerThousand {
     worker_ms: 100,
 };
 
+/// Of an `import` that can be undone, if all its records are there: each is read before it is written, 25 in a request. One
+/// of more than 4 KB costs more, and so does one that replaces another one.
+const UNDOABLE: PerThousand = PerThousand {
+    usage: Usage {
+        dynamodb_requests: 80,
+        read_halves: 1_000,
+        write_halves: 2_000,
+        lambda_mb_ms: 700_000,
+        ..Usage::NONE
+    },
+    worker_ms: 140,
+};
+
 /// From the creation to the first chunk, and from the last chunk to the end, in seconds.
 const AROUND_SECONDS: f64 = 0.2;
 
@@ -108,8 +122,9 @@ pub fn of(spec: &Spec, size: Size, workers: Workers) -> Estimate {
     let chunk_items = u64::from(spec.limits.max_items).min(spec.limits.max_bytes / item_bytes).max(1);
     let chunks = size.items.div_ceil(chunk_items).max(size.files.min(size.items));
     let per_thousand = match (spec.job_type.as_str(), spec.is_dry_run()) {
-        ("import", false) => IMPORTED,
-        ("import", true) => COMPARED,
+        (IMPORT, false) if undoable_dataset(spec).is_ok() => UNDOABLE,
+        (IMPORT, false) => IMPORTED,
+        (IMPORT, true) => COMPARED,
         _ => CHECKED,
     };
     let of_items = per_thousand.usage.zip_with(Usage::NONE, |units, _| {

@@ -167,6 +167,10 @@ pub struct JobView {
     #[serde(default)]
     #[schema(required)]
     pub warnings: Vec<JobWarning>,
+    /// The job that undoes this one; null if it was not undone.
+    #[serde(default)]
+    #[schema(required)]
+    pub undone_by: Option<JobGuid>,
     /// The part of the file that was never dispatched because the job was stopped. It is not in `itemCount`.
     pub unprocessed: Option<Unprocessed>,
     /// The client's own notes, as given at creation.

@@ -77,6 +77,7 @@ impl JobView {
             pause: pause(job),
             error: job.error().map(JobError::from),
             warnings: job.warnings.iter().map(JobWarning::from).collect(),
+            undone_by: job.undone_by,
             unprocessed: unprocessed(job),
             metadata: job.metadata.clone(),
             links: JobLinks::of(job.job_guid),

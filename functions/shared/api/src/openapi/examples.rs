@@ -165,6 +165,7 @@ pub fn job() -> JobView {
             message: "Columns of the header have no name. They are read under other names: column 4 as `column4`."
                 .to_owned(),
         }],
+        undone_by: None,
         unprocessed: None,
         metadata: json!({ "order": "7/2" }).as_object().cloned(),
         links: JobLinks::of(JOB_GUID),

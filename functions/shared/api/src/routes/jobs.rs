@@ -139,9 +139,23 @@ routes! {
                 .with(&[AnswerHeader { description: "Seconds after which to look again.", ..RETRY_AFTER }]),
         ],
         problems: &[
-            (404, NotFound), (409, JobActive), (409, NothingToRedrive), (409, JobTooOld), (409, Changed),
+            (404, NotFound), (409, JobActive), (409, NothingToRedrive), (409, JobUndone), (409, JobTooOld), (409, Changed),
             (422, UnknownUpload), (422, UploadChanged), (422, InvalidCorrectedFile), (422, RowsNotFailed),
             (429, OwnerFull), (503, JobTypeFull), (503, SystemFull),
+        ],
+    }
+    UndoJob = "POST" "/api/jobs/{jobGuid}/undo" by "create-job" {
+        summary: "Undo a job",
+        description: "Creates a job that reverses what an ended import has written to its dataset, or what an undo has \
+                      reversed. A record that another job has written since is kept, and listed with that job. A repeated \
+                      request is answered with the undo that the first one created, unless that one has left items.",
+        answers: &[
+            Answer::of::<JobView>(200, "The undo that exists.").with(&[LOCATION, POLL_AFTER]),
+            Answer::of::<JobView>(202, "The undo is accepted.").with(&[LOCATION, POLL_AFTER]),
+        ],
+        problems: &[
+            (404, NotFound), (409, JobActive), (409, JobEnding), (409, NotUndoable), (409, Changed), (429, OwnerFull),
+            (503, JobTypeFull), (503, SystemFull),
         ],
     }
 }

@@ -7,7 +7,8 @@ use uuid::Uuid;
 use super::run_checks;
 use crate::model::ids::{JobGuid, Owner};
 use crate::model::records::{Dataset, DatasetRecord, ListedDataset, RecordVersion, Upserted, Writer, dataset_of};
-use crate::ports::{KeyRange, RecordStore};
+use crate::model::stored_record::{Before, History, StoredRecord, Undoing};
+use crate::ports::{KeyRange, Reading, RecordStore, Replacement};
 
 /// Checks a [`RecordStore`].
 ///
@@ -33,6 +34,11 @@ pub async fn record_store<S: RecordStore>(make: impl AsyncFn() -> S) {
         the_datasets_of_an_owner_are_listed_with_their_latest_writers,
         no_record_is_found_where_none_was_written,
         records_are_found_by_many_keys,
+        a_record_reads_back_with_its_history,
+        a_replacement_takes_the_place_of_what_was_seen_and_of_nothing_else,
+        a_record_without_history_is_replaced_by_one_without,
+        a_record_that_is_undone_is_stored_and_not_seen,
+        of_concurrent_replacements_one_is_stored,
     );
 }
 
@@ -96,11 +102,7 @@ async fn numbers_read_back_with_every_digit(store: &impl RecordStore) {
     let fields = json!({ "numbers": list }).as_object().cloned().unwrap_or_default();
     let upsert = DatasetRecord { key: "k".into(), version: version(1, 1), fields: fields.clone() };
     assert_eq!(written(store, std::slice::from_ref(&upsert)).await, [Upserted::Written]);
-    let mut found = Vec::new();
-    for partition in 0..PARTITIONS {
-        found.extend(store.page(&dataset("d"), partition, KeyRange::default(), 10).await.expect("a page").records);
-    }
-    assert_eq!(found, [upsert]);
+    assert_eq!(records_of(store, &dataset("d")).await, [upsert]);
 }
 
 async fn the_later_version_wins_regardless_of_the_order_of_writes(store: &impl RecordStore) {
@@ -217,10 +219,11 @@ async fn records_from(store: &impl RecordStore, dataset: &Dataset, prefix: &str)
     for partition in 0..dataset.partitions {
         let (mut after, mut keys): (Option<String>, Vec<String>) = (None, Vec::new());
         loop {
-            let page = store.page(dataset, partition, KeyRange { prefix, after: after.as_deref() }, 3).await.unwrap();
+            let range = KeyRange { prefix, after: after.as_deref() };
+            let page = store.page(dataset, partition, range, 3, Reading::Latest).await.unwrap();
             assert!(page.records.len() <= 3);
-            keys.extend(page.records.iter().map(|record| record.key.clone()));
-            found.extend(page.records);
+            keys.extend(page.records.iter().map(|record| record.latest.key.clone()));
+            found.extend(page.records.into_iter().filter_map(StoredRecord::visible));
             after = page.next;
             if after.is_none() {
                 break;
@@ -283,8 +286,103 @@ async fn records_are_found_by_many_keys(store: &impl RecordStore) {
     written(store, &upserts).await;
     let keys: Vec<String> = (0..250).map(|n| n.to_string()).collect();
     let keys: Vec<&str> = keys.iter().map(String::as_str).collect();
-    let mut found = store.records(&dataset("d"), &keys).await.expect("readable");
-    found.sort_by_key(|record| record.version.row);
-    assert_eq!(found, upserts);
-    assert_eq!(store.records(&dataset("d"), &[]).await.expect("readable"), []);
+    for reading in [Reading::Recent, Reading::Latest] {
+        let mut found = store.records(&dataset("d"), &keys, reading).await.expect("readable");
+        found.sort_by_key(|record| record.latest.version.row);
+        let plain = |latest: &DatasetRecord| StoredRecord { latest: latest.clone(), revision: 0, history: None };
+        assert_eq!(found, upserts.iter().map(plain).collect::<Vec<_>>());
+        assert_eq!(store.records(&dataset("d"), &[], reading).await.expect("readable"), []);
+    }
+}
+
+async fn stored(store: &impl RecordStore, key: &str) -> Option<StoredRecord> {
+    store.records(&dataset("d"), &[key], Reading::Latest).await.expect("readable").pop()
+}
+
+async fn replace(store: &impl RecordStore, record: &StoredRecord, seen: Option<&StoredRecord>) -> bool {
+    let replacement = Replacement { record: record.clone(), seen: seen.map(StoredRecord::at) };
+    let results = store.replace(&dataset("d"), &[replacement]).await;
+    let [Ok(stored)] = results[..] else { panic!("{results:?}") };
+    stored
+}
+
+/// What jobs 1 and 2 have left, and the undo of job 2.
+fn versions_of_a_record() -> [StoredRecord; 4] {
+    let first = StoredRecord::first(upsert("k", 1, 5));
+    let second = first.with(&upsert("k", 2, 1)).expect("a later job");
+    let below = second.with(&upsert("k", 1, 6)).expect("a later row of the job before");
+    let Undoing::Reverse(undone) = below.undo(writer(2).job_guid, writer(3).job_guid) else { unreachable!() };
+    [first, second, below, *undone]
+}
+
+async fn a_record_reads_back_with_its_history(store: &impl RecordStore) {
+    let number = serde_json::from_str::<Value>("-0.1234567890123456789012345678901234567").expect("a number");
+    let fields = json!({ "n": number, "none": null, "list": [1, {"a": "größe"}] }).as_object().cloned();
+    let first = StoredRecord::first(DatasetRecord { fields: fields.clone().unwrap_or_default(), ..upsert("k", 1, 5) });
+    let second = first.with(&upsert("k", 2, 1)).expect("a later job");
+    assert!(replace(store, &first, None).await && replace(store, &second, Some(&first)).await);
+    assert_eq!(stored(store, "k").await, Some(second.clone()));
+    let Undoing::Reverse(undone) = second.undo(writer(2).job_guid, writer(3).job_guid) else { unreachable!() };
+    assert!(replace(store, &undone, Some(&second)).await);
+    assert_eq!(stored(store, "k").await, Some(*undone));
+    assert_eq!(store.record(&dataset("d"), "k").await.unwrap().map(|record| record.fields), fields);
+}
+
+async fn a_replacement_takes_the_place_of_what_was_seen_and_of_nothing_else(store: &impl RecordStore) {
+    let versions = versions_of_a_record();
+    let mut there: Option<&StoredRecord> = None;
+    for next in &versions {
+        for seen in versions
+            .iter()
+            .map(Some)
+            .chain([None])
+            .filter(|seen| seen.map(StoredRecord::at) != there.map(StoredRecord::at))
+        {
+            assert!(!replace(store, next, seen).await, "{seen:?} is not there, but {there:?}");
+        }
+        assert!(replace(store, next, there).await);
+        assert_eq!(stored(store, "k").await.as_ref(), Some(next));
+        there = Some(next);
+    }
+    // A job that keeps no history leaves that of the job before, without the fields.
+    assert_eq!(written(store, &[upsert("k", 2, 1)]).await, [Upserted::Superseded]);
+    assert_eq!(written(store, &[upsert("k", 4, 1)]).await, [Upserted::Written]);
+    let [.., last] = &versions;
+    let mut history = last.history.clone();
+    if let Some(History { before: Before::Record { fields, .. }, .. }) = &mut history {
+        fields.clear();
+    }
+    let expected = StoredRecord { latest: upsert("k", 4, 1), revision: 0, history };
+    assert_eq!(stored(store, "k").await, Some(expected));
+    assert!(!replace(store, last, Some(last)).await);
+}
+
+/// A job goes on that an older version has begun.
+async fn a_record_without_history_is_replaced_by_one_without(store: &impl RecordStore) {
+    assert_eq!(written(store, &[upsert("k", 1, 1)]).await, [Upserted::Written]);
+    let plain = stored(store, "k").await.expect("a record");
+    let next = plain.with(&upsert("k", 1, 2)).expect("a later row");
+    assert_eq!(next.history, None);
+    assert!(replace(store, &next, Some(&plain)).await);
+    assert_eq!(stored(store, "k").await, Some(next));
+}
+
+async fn a_record_that_is_undone_is_stored_and_not_seen(store: &impl RecordStore) {
+    let first = StoredRecord::first(upsert("k", 1, 5));
+    let Undoing::Reverse(undone) = first.undo(writer(1).job_guid, writer(3).job_guid) else { unreachable!() };
+    assert!(replace(store, &first, None).await && replace(store, &undone, Some(&first)).await);
+    assert_eq!(store.record(&dataset("d"), "k").await.unwrap(), None);
+    assert_eq!(records_of(store, &dataset("d")).await, []);
+    assert_eq!(stored(store, "k").await, Some(*undone));
+}
+
+async fn of_concurrent_replacements_one_is_stored(store: &impl RecordStore) {
+    let first = StoredRecord::first(upsert("k", 1, 1));
+    let rows: Vec<StoredRecord> = (2..10).map(|row| first.with(&upsert("k", 1, row)).expect("later")).collect();
+    assert!(replace(store, &first, None).await);
+    let stored = join_all(rows.iter().map(|row| replace(store, row, Some(&first)))).await;
+    assert_eq!(stored.into_iter().filter(|stored| *stored).count(), 1);
+    let new: Vec<StoredRecord> = (1..10).map(|row| StoredRecord::first(upsert("new", 1, row))).collect();
+    let stored = join_all(new.iter().map(|row| replace(store, row, None))).await;
+    assert_eq!(stored.into_iter().filter(|stored| *stored).count(), 1);
 }

@@ -1,5 +1,6 @@
 use std::collections::BTreeMap;
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use async_trait::async_trait;
 
@@ -8,10 +9,15 @@ use crate::model::ids::Owner;
 use crate::model::records::{
     Dataset, DatasetPage, DatasetRecord, ListedDataset, RecordPage, Upserted, Writer, owner_and_name,
 };
-use crate::ports::{KeyRange, PortError, PortResult, RecordStore};
+use crate::model::stored_record::{Before, History, StoredRecord};
+use crate::ports::{KeyRange, PortError, PortResult, Reading, RecordStore, Replacement};
 
+/// With `lags` a recent reading of records by their keys sees each one as it was before its last write.
 #[derive(Debug, Default)]
-pub struct InMemoryRecordStore(Mutex<Table>);
+pub struct InMemoryRecordStore {
+    table: Mutex<Table>,
+    lags: AtomicBool,
+}
 
 #[derive(Debug, Default)]
 struct Table {
@@ -20,15 +26,32 @@ struct Table {
     /// The latest writers, by owner and name of the dataset.
     writers: BTreeMap<(String, String), Writer>,
     /// By dataset, partition and key.
-    records: BTreeMap<(String, u32, String), DatasetRecord>,
+    records: BTreeMap<Place, StoredRecord>,
+    /// What was there before the last write.
+    before: BTreeMap<Place, Option<StoredRecord>>,
+}
+
+/// The dataset, the partition and the key of a record.
+type Place = (String, u32, String);
+
+impl Table {
+    fn put(&mut self, place: Place, record: StoredRecord) {
+        let before = self.records.insert(place.clone(), record);
+        self.before.insert(place, before);
+    }
 }
 
 impl InMemoryRecordStore {
-    /// The records of a dataset, by key.
+    /// From now on recent readings lag behind.
+    pub fn lag(&self) {
+        self.lags.store(true, Ordering::SeqCst);
+    }
+
+    /// The records of a dataset that readers see, by key.
     pub fn dataset(&self, name: &str) -> Vec<DatasetRecord> {
-        let table = lock(&self.0);
-        let mut records: Vec<_> =
-            table.records.iter().filter(|((of, ..), _)| of == name).map(|(_, record)| record.clone()).collect();
+        let table = lock(&self.table);
+        let of_dataset = table.records.iter().filter(|((of, ..), _)| of == name);
+        let mut records: Vec<_> = of_dataset.filter_map(|(_, record)| record.clone().visible()).collect();
         records.sort_by(|a, b| a.key.cmp(&b.key));
         records
     }
@@ -37,7 +60,7 @@ impl InMemoryRecordStore {
 #[async_trait]
 impl RecordStore for InMemoryRecordStore {
     async fn open(&self, name: &str, if_new: u32, writer: Writer) -> PortResult<Dataset> {
-        let table = &mut *lock(&self.0);
+        let table = &mut *lock(&self.table);
         let partitions = *table.partitions.entry(name.to_owned()).or_insert(if_new);
         let (owner, listed) = owner_and_name(name);
         let last = table.writers.entry((owner.to_owned(), listed.to_owned())).or_insert(writer);
@@ -46,21 +69,40 @@ impl RecordStore for InMemoryRecordStore {
     }
 
     async fn opened(&self, name: &str) -> PortResult<Option<Dataset>> {
-        let partitions = lock(&self.0).partitions.get(name).copied();
+        let partitions = lock(&self.table).partitions.get(name).copied();
         Ok(partitions.map(|partitions| Dataset { name: name.to_owned(), partitions }))
     }
 
     async fn upsert(&self, dataset: &Dataset, upserts: &[DatasetRecord]) -> Vec<Result<Upserted, PortError>> {
-        let records = &mut lock(&self.0).records;
+        let mut table = lock(&self.table);
         let mut write = |upsert: &DatasetRecord| {
             let place = (dataset.name.clone(), partition_of(dataset, &upsert.key), upsert.key.clone());
-            if records.get(&place).is_some_and(|there| there.version >= upsert.version) {
+            let there = table.records.get(&place);
+            if there.is_some_and(|there| there.latest.version >= upsert.version) {
                 return Upserted::Superseded;
             }
-            records.insert(place, upsert.clone());
+            let mut history = there.and_then(|there| there.history.clone());
+            if let Some(History { before: Before::Record { fields, .. }, .. }) = &mut history {
+                fields.clear();
+            }
+            table.put(place, StoredRecord { latest: upsert.clone(), revision: 0, history });
             Upserted::Written
         };
         upserts.iter().map(|upsert| Ok(write(upsert))).collect()
+    }
+
+    async fn replace(&self, dataset: &Dataset, replacements: &[Replacement]) -> Vec<PortResult<bool>> {
+        let mut table = lock(&self.table);
+        let mut write = |Replacement { record, seen }: &Replacement| {
+            let key = &record.latest.key;
+            let place = (dataset.name.clone(), partition_of(dataset, key), key.clone());
+            let is_as_seen = table.records.get(&place).map(StoredRecord::at) == *seen;
+            if is_as_seen {
+                table.put(place, record.clone());
+            }
+            is_as_seen
+        };
+        replacements.iter().map(|replacement| Ok(write(replacement))).collect()
     }
 
     async fn page(
@@ -69,30 +111,37 @@ impl RecordStore for InMemoryRecordStore {
         partition: u32,
         KeyRange { prefix, after }: KeyRange<'_>,
         limit: usize,
+        _: Reading,
     ) -> PortResult<RecordPage> {
-        let records = &lock(&self.0).records;
+        let records = &lock(&self.table).records;
         let from = (dataset.name.clone(), partition, after.unwrap_or_default().to_owned());
         let of_partition = records.range(from..).take_while(|((of, at, _), _)| (of, *at) == (&dataset.name, partition));
         let mut found = of_partition
             .filter(|((.., key), _)| key.starts_with(prefix) && after.is_none_or(|after| key.as_str() > after));
-        let page: Vec<DatasetRecord> = found.by_ref().take(limit).map(|(_, record)| record.clone()).collect();
-        let next = found.next().and(page.last()).map(|last| last.key.clone());
+        let page: Vec<StoredRecord> = found.by_ref().take(limit).map(|(_, record)| record.clone()).collect();
+        let next = found.next().and(page.last()).map(|last| last.latest.key.clone());
         Ok(RecordPage { records: page, next })
     }
 
     async fn record(&self, dataset: &Dataset, key: &str) -> PortResult<Option<DatasetRecord>> {
         let place = (dataset.name.clone(), partition_of(dataset, key), key.to_owned());
-        Ok(lock(&self.0).records.get(&place).cloned())
+        Ok(lock(&self.table).records.get(&place).cloned().and_then(StoredRecord::visible))
     }
 
-    async fn records(&self, dataset: &Dataset, keys: &[&str]) -> PortResult<Vec<DatasetRecord>> {
-        let records = &lock(&self.0).records;
-        let place = |key: &&str| (dataset.name.clone(), partition_of(dataset, key), (*key).to_owned());
-        Ok(keys.iter().filter_map(|key| records.get(&place(key)).cloned()).collect())
+    async fn records(&self, dataset: &Dataset, keys: &[&str], reading: Reading) -> PortResult<Vec<StoredRecord>> {
+        let (table, lags) = (lock(&self.table), self.lags.load(Ordering::SeqCst));
+        let found = |key: &&str| {
+            let place = (dataset.name.clone(), partition_of(dataset, key), (*key).to_owned());
+            match reading {
+                Reading::Recent if lags => table.before.get(&place)?.clone(),
+                Reading::Recent | Reading::Latest => table.records.get(&place).cloned(),
+            }
+        };
+        Ok(keys.iter().filter_map(found).collect())
     }
 
     async fn datasets(&self, owner: &Owner, after: Option<&str>, limit: usize) -> PortResult<DatasetPage> {
-        let writers = &lock(&self.0).writers;
+        let writers = &lock(&self.table).writers;
         let from = (owner.as_str().to_owned(), after.unwrap_or_default().to_owned());
         let of_owner = writers.range(from..).take_while(|((of, _), _)| of == owner.as_str());
         let mut found = of_owner.filter(|((_, name), _)| after.is_none_or(|after| name.as_str() > after));

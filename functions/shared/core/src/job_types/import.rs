@@ -2,26 +2,34 @@
 //!
 //! Of two rows with the same key the later one wins, ordered by job creation time and then row number. The order in
 //! which chunks run, and repeated runs, do not matter: each record stores its [`RecordVersion`], and a write only
-//! replaces an older version. `docs/decisions/` has the cost per row.
+//! replaces an older version. Unless `undo` is false, it also keeps what was there before its job, see [`StoredRecord`].
+//! `docs/decisions/` has the cost per row.
 
 use std::collections::{BTreeSet, HashMap};
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicBool, AtomicUsize};
 use std::sync::{Arc, OnceLock};
 
 use async_trait::async_trait;
 use serde_json::{Map, Value, json};
 
+use super::change_records::{Rewrite, change_records};
 use super::validate::{check, compile_schema};
 use crate::model::changes::RowChange;
 use crate::model::records::{
     Dataset, DatasetRecord, KEY_MAX_BYTES, RecordVersion, Upserted, Writer, dataset_of, is_dataset_name,
 };
 use crate::model::spec::{OutputFile, Spec};
+use crate::model::stored_record::StoredRecord;
 use crate::ports::processor::{Item, ItemError, ItemOutcome, ItemProcessor, JobType, ParamsError};
-use crate::ports::{PortError, RecordStore, begin_item};
+use crate::ports::{PortError, Reading, RecordStore, begin_item};
 use crate::text::{Format, RowSchema, json_bytes};
 
+/// The name of the job type.
+pub const IMPORT: &str = "import";
+
 /// Number of rows in a call to the record store. A multiple of 25, the limit of one DynamoDB batch request.
-const BATCH_ITEMS: usize = 250;
+pub(super) const BATCH_ITEMS: usize = 250;
 
 /// Number of rows that a dry run compares at once: 10 MB of records at most.
 const COMPARED_AT_ONCE: usize = 25;
@@ -39,6 +47,7 @@ const RECORD_MAX_BYTES: usize = 390 * 1024;
 /// | `key` | the columns that make up the key of a record: a name or a list of names; default: the row number |
 /// | `schema` | a JSON Schema, as for `validate` |
 /// | `outputs` | whether each row that succeeds leaves its key in the output file; default: no |
+/// | `undo` | whether the records keep what they replace, so that the job can be undone; default: yes |
 ///
 /// With `dryRun` each row leaves what it would change.
 pub struct Import {
@@ -54,11 +63,11 @@ impl Import {
 
 impl JobType for Import {
     fn name(&self) -> &str {
-        "import"
+        IMPORT
     }
 
     fn params(&self) -> &'static [&'static str] {
-        &["dataset", "key", "schema", "outputs"]
+        &["dataset", "key", "schema", "outputs", "undo"]
     }
 
     fn prepare(&self, spec: &Spec) -> Result<Arc<dyn ItemProcessor>, ParamsError> {
@@ -70,7 +79,9 @@ impl JobType for Import {
             key: key_columns(spec)?,
             schema: compile_schema(spec)?,
             writer: Writer::new(spec.created_at, spec.job_guid),
-            has_outputs: has_outputs(spec)?,
+            has_outputs: flag(spec, "outputs", false)?,
+            keeps_history: can_be_undone(spec)?,
+            records_exist: AtomicBool::new(false),
             is_dry_run: spec.is_dry_run(),
         }))
     }
@@ -88,11 +99,16 @@ pub(super) fn dataset(spec: &Spec) -> Result<String, ParamsError> {
     }
 }
 
-fn has_outputs(spec: &Spec) -> Result<bool, ParamsError> {
-    match spec.params.get("outputs") {
-        None | Some(Value::Null) => Ok(false),
-        Some(Value::Bool(has_outputs)) => Ok(*has_outputs),
-        Some(_) => Err(ParamsError::new("params.outputs", "must be true or false.")),
+/// True if an import with these params keeps what an undo of it needs.
+pub fn can_be_undone(spec: &Spec) -> Result<bool, ParamsError> {
+    flag(spec, "undo", true)
+}
+
+fn flag(spec: &Spec, name: &str, default: bool) -> Result<bool, ParamsError> {
+    match spec.params.get(name) {
+        None | Some(Value::Null) => Ok(default),
+        Some(Value::Bool(flag)) => Ok(*flag),
+        Some(_) => Err(ParamsError::new(format!("params.{name}"), "must be true or false.")),
     }
 }
 
@@ -135,6 +151,10 @@ struct RowImport {
     writer: Writer,
     /// True if each row that succeeds has an output.
     has_outputs: bool,
+    /// True if records keep what was there before them.
+    keeps_history: bool,
+    /// True if most records of the last batch existed before: then they are read before they are written.
+    records_exist: AtomicBool,
     is_dry_run: bool,
 }
 
@@ -164,8 +184,7 @@ impl ItemProcessor for RowImport {
             let stored = self.stored(&keys.into_iter().collect::<Vec<_>>()).await;
             let outcome = |record: &DatasetRecord| {
                 let stored = stored.as_ref().map_err(ItemError::clone)?;
-                let line = serde_json::to_string(&RowChange::of(record, stored.get(&record.key)));
-                line.map(ItemOutcome::Output).map_err(|_| no_answer())
+                Ok(ItemOutcome::Output(RowChange::of(record, stored.get(&record.key)).to_line()))
             };
             results.extend(rows.iter().map(|row| row.as_ref().map_err(ItemError::clone).and_then(outcome)));
         }
@@ -257,7 +276,7 @@ impl RowImport {
         }
     }
 
-    /// The records with these keys, by key.
+    /// The records with these keys that readers see, by key.
     async fn stored(&self, keys: &[&str]) -> Result<HashMap<String, DatasetRecord>, ItemError> {
         let records = self.records.as_ref().ok_or_else(no_records)?;
         let found = async {
@@ -267,12 +286,13 @@ impl RowImport {
                 self.opened.get_or_init(|| dataset);
             }
             match self.opened.get() {
-                Some(dataset) => records.records(dataset, keys).await,
+                Some(dataset) => records.records(dataset, keys, Reading::Recent).await,
                 None => Ok(Vec::new()),
             }
         };
         let found = found.await.map_err(|error| ItemError::transient("records_unavailable", error.to_string()))?;
-        Ok(found.into_iter().map(|record| (record.key.clone(), record)).collect())
+        let visible = found.into_iter().filter_map(StoredRecord::visible);
+        Ok(visible.map(|record| (record.key.clone(), record)).collect())
     }
 
     async fn write(&self, upserts: &[DatasetRecord]) -> Vec<Result<Upserted, ItemError>> {
@@ -289,9 +309,32 @@ impl RowImport {
                 }
             },
         };
-        let written = records.upsert(dataset, upserts).await;
+        let written = match self.keeps_history {
+            false => records.upsert(dataset, upserts).await,
+            true => {
+                let keys: Vec<&str> = upserts.iter().map(|upsert| upsert.key.as_str()).collect();
+                let (reading, existed) =
+                    (self.records_exist.load(Relaxed).then_some(Reading::Recent), AtomicUsize::new(0));
+                let rule = |place: usize, stored: Option<&StoredRecord>| {
+                    existed.fetch_add(usize::from(stored.is_some()), Relaxed);
+                    upserted(&upserts[place], stored)
+                };
+                let written = change_records(&**records, dataset, &keys, reading, rule).await;
+                self.records_exist.store(existed.into_inner() * 2 > keys.len(), Relaxed);
+                written
+            }
+        };
         written.into_iter().map(|result| result.map_err(|error| item_error(&error))).collect()
     }
+}
+
+/// What a row makes of the record of its key.
+fn upserted(row: &DatasetRecord, stored: Option<&StoredRecord>) -> Rewrite<Upserted> {
+    let next = match stored {
+        None => Some(StoredRecord::first(row.clone())),
+        Some(stored) => stored.with(row),
+    };
+    next.map_or(Rewrite::Keep(Upserted::Superseded), |next| Rewrite::Store(Box::new(next), Upserted::Written))
 }
 
 impl From<Upserted> for ItemOutcome {
@@ -304,14 +347,14 @@ impl From<Upserted> for ItemOutcome {
 }
 
 /// An invalid record stays invalid, so its error is permanent. All other errors of the store are transient.
-fn item_error(error: &PortError) -> ItemError {
+pub(super) fn item_error(error: &PortError) -> ItemError {
     match error {
         PortError::Invalid { .. } => ItemError::permanent("record_refused", "the records table rejects this row"),
         _ => ItemError::transient("records_unavailable", error.to_string()),
     }
 }
 
-fn no_records() -> ItemError {
+pub(super) fn no_records() -> ItemError {
     ItemError::transient("no_records", "this process has no records table")
 }
 

@@ -7,8 +7,9 @@ use super::Import;
 use super::test_spec::spec;
 use crate::model::ids::Owner;
 use crate::model::records::{Dataset, DatasetPage, DatasetRecord, RecordPage, Upserted, Writer};
+use crate::model::stored_record::StoredRecord;
 use crate::ports::processor::{Item, ItemError, ItemOutcome, JobType};
-use crate::ports::{KeyRange, PortError, RecordStore};
+use crate::ports::{KeyRange, PortError, Reading, RecordStore, Replacement};
 use crate::text::{Format, Record};
 
 /// Records what it receives. The field `then` of each record decides the answer.
@@ -37,7 +38,13 @@ impl RecordStore for Recording {
         upserts.iter().map(answer).collect()
     }
 
-    async fn page(&self, _: &Dataset, _: u32, _: KeyRange<'_>, _: usize) -> Result<RecordPage, PortError> {
+    async fn replace(&self, dataset: &Dataset, replacements: &[Replacement]) -> Vec<Result<bool, PortError>> {
+        let rows: Vec<DatasetRecord> = replacements.iter().map(|with| with.record.latest.clone()).collect();
+        let upserted = self.upsert(dataset, &rows).await;
+        upserted.into_iter().map(|result| result.map(|_| true)).collect()
+    }
+
+    async fn page(&self, _: &Dataset, _: u32, _: KeyRange<'_>, _: usize, _: Reading) -> Result<RecordPage, PortError> {
         Ok(RecordPage::default())
     }
 
@@ -45,7 +52,7 @@ impl RecordStore for Recording {
         Ok(None)
     }
 
-    async fn records(&self, _: &Dataset, _: &[&str]) -> Result<Vec<DatasetRecord>, PortError> {
+    async fn records(&self, _: &Dataset, _: &[&str], _: Reading) -> Result<Vec<StoredRecord>, PortError> {
         Ok(Vec::new())
     }
 

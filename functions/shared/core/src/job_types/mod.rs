@@ -4,12 +4,15 @@
 mod export;
 mod import;
 mod transform;
+mod undo;
 mod validate;
 
 fn built_in(records: Option<Arc<dyn RecordStore>>) -> Vec<Arc<dyn JobType>> {
-    vec![Arc::new(Export), Arc::new(Import::new(records)), Arc::new(Transform), Arc::new(Validate)]
+    let undo = Undo::new(records.clone());
+    vec![Arc::new(Export), Arc::new(Import::new(records)), Arc::new(Transform), Arc::new(undo), Arc::new(Validate)]
 }
 
+mod change_records;
 mod growing_row;
 mod row_writer;
 pub mod target_type;
@@ -27,14 +30,15 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 pub use export::Export;
-pub use import::Import;
+pub use import::{IMPORT, Import};
 pub use target_type::TargetType;
 pub use transform::Transform;
+pub use undo::{NotUndoable, UNDO, UNDONE_JOB, Undo, undo_by_path, undoable_dataset};
 pub use validate::Validate;
 
 use crate::model::task::TaskTerms;
 use crate::ports::RecordStore;
-use crate::ports::processor::JobType;
+use crate::ports::processor::{InputKind, JobType};
 
 /// The register of job types.
 #[derive(Clone)]
@@ -72,9 +76,12 @@ impl JobTypes {
         self.0.keys().map(String::as_str).collect()
     }
 
-    /// The names of the types that take no file, sorted.
+    /// The names of the types that take no file, sorted; without those that no request names.
     pub fn names_without_file(&self) -> Vec<&str> {
-        let without = self.0.iter().filter(|(_, job_type)| !job_type.input().takes_files());
+        let without = self.0.iter().filter(|(_, job_type)| {
+            let input = job_type.input();
+            !input.takes_files() && input != InputKind::Undone
+        });
         without.map(|(name, _)| name.as_str()).collect()
     }
 }

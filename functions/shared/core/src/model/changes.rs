@@ -1,10 +1,11 @@
-//! What an import would change: for each row, and counted.
+//! What an import would change, and what an undo has changed: for each row, and counted.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
 use super::decimal::Decimal;
+use super::ids::JobGuid;
 use super::records::DatasetRecord;
 use crate::text::shortened;
 
@@ -14,7 +15,7 @@ const ROW_FIELDS_MAX: usize = 20;
 /// The most changed fields that are counted by name.
 const FIELDS_MAX: usize = 100;
 
-/// What a row would do to the record of its key, if it were imported now.
+/// What a row would do to the record of its key, if it were imported now; or what an undo did to a record.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Change {
@@ -22,11 +23,15 @@ pub enum Change {
     Create,
     /// Fields of the record would change.
     Update,
-    /// The record has the same fields.
+    /// The record has the same fields. Or the job that is undone has not written it.
     Unchanged,
+    /// The record is again what it was before the job that is undone.
+    Reversed,
+    /// The record stays: another job has changed it since, or what was there before is not kept.
+    Kept,
 }
 
-/// The change of a row: a line of the output of a dry run.
+/// The change of a row: a line of the output of a dry run or of an undo.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct RowChange {
@@ -39,9 +44,12 @@ pub struct RowChange {
     /// How many more it would change.
     #[serde(skip_serializing_if = "is_zero", default)]
     pub other_fields: u64,
+    /// Why it is kept: the job that has changed it since. The undone job itself, if its record keeps too little.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub by: Option<JobGuid>,
 }
 
-/// The changes of the rows of an import, counted. Each row counts by itself: two rows that would create the same record
+/// The changes of the rows of an import or of an undo, counted. Each row counts by itself: two rows that would create the same record
 /// count twice.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
@@ -56,6 +64,12 @@ pub struct Changes {
     pub fields: Vec<ChangedField>,
     /// How often updates change other fields, or more fields than a row names.
     pub other_fields: u64,
+    /// Records that an undo has reversed.
+    #[serde(skip_serializing_if = "is_zero", default)]
+    pub reversed: u64,
+    /// Records that an undo has kept as they are.
+    #[serde(skip_serializing_if = "is_zero", default)]
+    pub kept: u64,
 }
 
 /// A field that updates change.
@@ -77,7 +91,7 @@ impl RowChange {
     /// What this record would do, if `stored` is there in its place.
     pub fn of(new: &DatasetRecord, stored: Option<&DatasetRecord>) -> Self {
         let (row, key) = (new.version.row, new.key.clone());
-        let bare = |change| Self { row, key, change, fields: Vec::new(), other_fields: 0 };
+        let bare = |change| Self { row, key, ..Self::bare(change) };
         let Some(stored) = stored else { return bare(Change::Create) };
         let changed = changed_fields(&stored.fields, &new.fields);
         if changed.is_empty() {
@@ -93,6 +107,16 @@ impl RowChange {
         let other_fields = (changed.len() - fields.len()) as u64;
         Self { fields, other_fields, ..bare(Change::Update) }
     }
+
+    /// A change of no row yet.
+    pub const fn bare(change: Change) -> Self {
+        Self { row: 0, key: String::new(), change, fields: Vec::new(), other_fields: 0, by: None }
+    }
+
+    /// The line of the output.
+    pub fn to_line(&self) -> String {
+        serde_json::to_string(self).unwrap_or_default()
+    }
 }
 
 impl Changes {
@@ -101,6 +125,8 @@ impl Changes {
             Change::Create => self.create += 1,
             Change::Update => self.update += 1,
             Change::Unchanged => self.unchanged += 1,
+            Change::Reversed => self.reversed += 1,
+            Change::Kept => self.kept += 1,
         }
         self.other_fields += row.other_fields;
         for name in &row.fields {

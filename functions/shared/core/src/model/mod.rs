@@ -33,6 +33,9 @@ pub mod results;
 pub mod run_output;
 pub mod sha256;
 pub mod spec;
+pub mod stored_record;
+#[cfg(test)]
+mod stored_record_tests;
 pub mod tally;
 pub mod task;
 pub mod upload;

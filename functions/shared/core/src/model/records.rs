@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::model::ids::{JobGuid, Owner};
+use crate::model::stored_record::StoredRecord;
 
 /// The stored name of an owner's dataset. Two owners may each have a dataset of the same name; a dataset's name has no
 /// slash, so stored names are unique.
@@ -71,12 +72,12 @@ pub struct DatasetPage {
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct RecordPage {
     /// The records. A page may be empty although more follow.
-    pub records: Vec<DatasetRecord>,
+    pub records: Vec<StoredRecord>,
     /// The key after which the next page begins. `None` on the last page.
     pub next: Option<String>,
 }
 
-/// A record of a dataset, stored or to be written.
+/// A record of a dataset, to be written or as readers see it.
 #[derive(Clone, PartialEq, Debug)]
 pub struct DatasetRecord {
     pub key: String,
@@ -89,12 +90,6 @@ pub struct DatasetRecord {
 pub struct RecordItem {
     pub key: String,
     pub fields: Map<String, Value>,
-}
-
-impl From<DatasetRecord> for RecordItem {
-    fn from(DatasetRecord { key, fields, .. }: DatasetRecord) -> Self {
-        Self { key, fields }
-    }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

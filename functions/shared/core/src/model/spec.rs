@@ -80,7 +80,12 @@ pub enum Source {
     /// An upload that is unpacked to text. Its chunks are objects, which the split stores.
     Packed { file: SourceFile, packing: Packing },
     /// The records of a dataset as the split reads them. Its chunks are objects of JSON lines.
-    Dataset { dataset: String },
+    Dataset {
+        dataset: String,
+        /// Only those that this job has written.
+        #[serde(skip_serializing_if = "Option::is_none", default)]
+        of: Option<JobGuid>,
+    },
     /// Many files, each with a head of its own.
     Files(FileList),
     /// A file that does not exist yet. What is found takes its place before the split, see

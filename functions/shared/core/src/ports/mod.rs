@@ -47,7 +47,7 @@ pub use objects::{
 };
 pub use outstanding_uploads::{OutstandingError, OutstandingUploads};
 pub use queue::{Deliveries, Queue};
-pub use record_store::{KeyRange, RecordStore};
+pub use record_store::{KeyRange, Reading, RecordStore, Replacement};
 pub use remote_files::{RemoteBytes, RemoteError, RemoteFile, RemoteFiles};
 pub use request_counts::{Counted, RequestCounts, RequestToCount};
 pub use target::{

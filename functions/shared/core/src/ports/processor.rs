@@ -63,6 +63,8 @@ pub enum InputKind {
     /// A dataset in the records table, named by the param `dataset`: each item is one record, as the JSON object
     /// `{"key": "…", "fields": {…}}`.
     Dataset,
+    /// The records that another job has written, each with an empty `fields`. A request to undo that job makes it.
+    Undone,
     /// Files as they are: the job has one item, which lists them with links. For work that is done once over all of
     /// them, such as a merge.
     Files,

@@ -1,28 +1,28 @@
-use std::collections::HashMap;
 use std::str::FromStr;
 
 use aws_sdk_dynamodb::types::AttributeValue;
 use futures::future::try_join_all;
 use rowmill_core::model::records::{Dataset, DatasetRecord, RecordPage};
-use rowmill_core::ports::{KeyRange, PortError};
-use serde_json::{Number, Value};
+use rowmill_core::model::stored_record::{History, Revision, StoredRecord};
+use rowmill_core::ports::{KeyRange, PortError, Reading};
+use serde_json::{Map, Number, Value};
 
 use super::attributes::{Item, text};
 use super::batch_get::{BATCH_KEYS, batch_get};
 use super::errors::port_error;
-use super::record_statements::{bucket_name, bucket_of};
+use super::record_statements::{BEFORE, BEFORE_RECORD, HISTORY, bucket_name, bucket_of};
 use super::record_store::DynamoDbRecordStore;
 
 const DOING: &str = "reading records";
 
 impl DynamoDbRecordStore {
-    /// Reads with eventual consistency at half the price: an export need not contain the writes of the last second.
     pub(super) async fn query(
         &self,
         dataset: &Dataset,
         partition: u32,
         KeyRange { prefix, after }: KeyRange<'_>,
         limit: usize,
+        reading: Reading,
     ) -> Result<RecordPage, PortError> {
         let bucket = bucket_name(&dataset.name, partition.into());
         let start = after.map(|after| key(&bucket, after));
@@ -37,11 +37,14 @@ impl DynamoDbRecordStore {
             .query()
             .table_name(&self.table)
             .key_condition_expression(keys)
-            .projection_expression("#key, #fields, #version")
+            .consistent_read(reading == Reading::Latest)
+            .projection_expression("#key, #fields, #version, #history, #before")
             .expression_attribute_names("#bucket", "bucket")
             .expression_attribute_names("#key", "key")
             .expression_attribute_names("#fields", "fields")
             .expression_attribute_names("#version", "version")
+            .expression_attribute_names("#history", HISTORY)
+            .expression_attribute_names("#before", BEFORE)
             .set_expression_attribute_values(Some(values))
             .set_exclusive_start_key(start)
             .limit(i32::try_from(limit).unwrap_or(i32::MAX));
@@ -56,14 +59,18 @@ impl DynamoDbRecordStore {
         let key = key(&bucket_of(dataset, name), name);
         let request = self.client.get_item().table_name(&self.table).consistent_read(true).set_key(Some(key));
         let output = request.send().await.map_err(|error| port_error(DOING, error))?;
-        output.item.map(record_of).transpose()
+        Ok(output.item.map(record_of).transpose()?.and_then(StoredRecord::visible))
     }
 
-    /// Reads with eventual consistency at half the price, like [`query`](Self::query).
-    pub(super) async fn get_many(&self, dataset: &Dataset, names: &[&str]) -> Result<Vec<DatasetRecord>, PortError> {
+    pub(super) async fn get_many(
+        &self,
+        dataset: &Dataset,
+        names: &[&str],
+        reading: Reading,
+    ) -> Result<Vec<StoredRecord>, PortError> {
         let reads = names.chunks(BATCH_KEYS).map(|names| {
             let keys = names.iter().map(|name| key(&bucket_of(dataset, name), name)).collect();
-            batch_get(DOING, &self.client, &self.table, keys, false)
+            batch_get(DOING, &self.client, &self.table, keys, reading == Reading::Latest)
         });
         let found = try_join_all(reads).await?;
         found.into_iter().flatten().map(record_of).collect()
@@ -81,14 +88,32 @@ pub(super) fn key_of(item: &Item) -> Result<String, PortError> {
     key.cloned().ok_or_else(|| PortError::invalid(DOING, "a record has no key"))
 }
 
-fn record_of(mut item: Item) -> Result<DatasetRecord, PortError> {
+fn record_of(mut item: Item) -> Result<StoredRecord, PortError> {
     let key = key_of(&item)?;
     let version = item.get("version").and_then(|version| version.as_s().ok()).map(|version| version.parse());
-    let Some(Ok(version)) = version else { return Err(PortError::invalid(DOING, "a record has no version")) };
-    let fields = item.remove("fields").unwrap_or_else(|| AttributeValue::M(HashMap::new()));
-    match value_of(fields) {
-        Some(Value::Object(fields)) => Ok(DatasetRecord { key, version, fields }),
-        _ => Err(PortError::invalid(DOING, "a record has a field of an unknown type")),
+    let Some(Ok(Revision { version, number: revision })) = version else {
+        return Err(PortError::invalid(DOING, "a record has no version"));
+    };
+    let fields = map_of(&mut item, "fields")?.unwrap_or_default();
+    let history: Option<History> = match map_of(&mut item, HISTORY)? {
+        None => None,
+        Some(history) => {
+            let mut history = Value::Object(history);
+            if let Some(Value::Object(record)) = history.pointer_mut(BEFORE_RECORD) {
+                record.insert("fields".to_owned(), map_of(&mut item, BEFORE)?.unwrap_or_default().into());
+            }
+            let history = serde_json::from_value(history);
+            Some(history.map_err(|error| PortError::invalid(DOING, error))?)
+        }
+    };
+    Ok(StoredRecord { latest: DatasetRecord { key, version, fields }, revision, history })
+}
+
+fn map_of(item: &mut Item, attribute: &str) -> Result<Option<Map<String, Value>>, PortError> {
+    match item.remove(attribute).map(value_of) {
+        None | Some(Some(Value::Null)) => Ok(None),
+        Some(Some(Value::Object(map))) => Ok(Some(map)),
+        Some(_) => Err(PortError::invalid(DOING, "a record has a field of an unknown type")),
     }
 }
 

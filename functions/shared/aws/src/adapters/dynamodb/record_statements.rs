@@ -6,7 +6,8 @@ use aws_sdk_dynamodb::types::{
 };
 use rowmill_core::model::decimal::Decimal;
 use rowmill_core::model::records::{Dataset, DatasetRecord, KEY_MAX_BYTES};
-use rowmill_core::ports::{BoxError, PortError};
+use rowmill_core::model::stored_record::{Before, History};
+use rowmill_core::ports::{BoxError, PortError, Replacement};
 use serde_json::{Map, Number, Value};
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -14,7 +15,21 @@ use super::attributes::text;
 
 pub(super) const DOING: &str = "writing records";
 
+/// The attribute with the history of a record, apart from the fields of the record before.
+pub(super) const HISTORY: &str = "history";
+
+/// The attribute with the fields of the record before, or null. They have an attribute of their own because DynamoDB
+/// limits the depth of one.
+pub(super) const BEFORE: &str = "before";
+
+/// Where the fields of the record before stand in a [`History`] as JSON.
+pub(super) const BEFORE_RECORD: &str = "/before/record";
+
 const ITEM_MAX_BYTES: usize = 400 * 1024;
+
+/// The most that [`HISTORY`] takes, with the texts of two versions and the names of ten jobs, and the revision behind the
+/// version. It is always counted: so no undo can make a record too large.
+const HISTORY_MAX_BYTES: usize = 1024;
 
 /// The number of significant digits that DynamoDB keeps.
 const DIGITS_MAX: usize = 38;
@@ -30,29 +45,40 @@ pub fn bucket_name(dataset: &str, number: u64) -> String {
     format!("{dataset}#{number}")
 }
 
-/// The two statements of an upsert.
+/// The statements that write a record.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kind {
     /// Takes effect if the key has no record.
     Insert,
-    /// Takes effect if the record has an earlier version.
+    /// Takes effect if the record has an earlier version. It keeps no history.
     Update,
+    /// Takes effect if the record has the revision that was seen.
+    Replace,
 }
 
-/// The texts of the two statements for a table.
+/// The texts of the statements for a table.
 #[derive(Clone, Debug)]
 pub struct Statements {
     insert: String,
+    insert_first: String,
     update: String,
+    replace: String,
 }
 
 impl Statements {
     pub fn of(table: &str) -> Self {
         Self {
             insert: format!("INSERT INTO \"{table}\" VALUE {{'bucket': ?, 'key': ?, 'version': ?, 'fields': ?}}"),
+            insert_first: format!(
+                "INSERT INTO \"{table}\" VALUE {{'bucket': ?, 'key': ?, 'version': ?, 'fields': ?, '{HISTORY}': ?, '{BEFORE}': ?}}"
+            ),
             update: format!(
-                "UPDATE \"{table}\" SET \"version\" = ? SET \"fields\" = ? \
+                "UPDATE \"{table}\" SET \"version\" = ? SET \"fields\" = ? SET \"{BEFORE}\" = ? \
                  WHERE \"bucket\" = ? AND \"key\" = ? AND \"version\" < ?"
+            ),
+            replace: format!(
+                "UPDATE \"{table}\" SET \"version\" = ? SET \"fields\" = ? SET \"{HISTORY}\" = ? \
+                 SET \"{BEFORE}\" = ? WHERE \"bucket\" = ? AND \"key\" = ? AND \"version\" = ?"
             ),
         }
     }
@@ -63,13 +89,23 @@ impl Statements {
     /// # Errors
     /// `Invalid`: a retry does not help.
     pub fn request(&self, kind: Kind, record: &Record, exists: bool) -> Result<BatchStatementRequest, PortError> {
-        let Record { bucket, key, version, fields, .. } = record;
-        let (bucket, key, version, fields) = (bucket.clone(), key.clone(), version.clone(), fields.clone());
+        let Record { bucket, key, version, fields, history, seen, .. } = record.clone();
         let request = BatchStatementRequest::builder();
         let request = match kind {
-            Kind::Insert => request.statement(&self.insert).set_parameters(Some(vec![bucket, key, version, fields])),
+            Kind::Insert => {
+                let statement = if history.is_some() { &self.insert_first } else { &self.insert };
+                let parameters = [bucket, key, version, fields].into_iter().chain(history.into_iter().flatten());
+                let parameters = parameters.collect();
+                request.statement(statement).set_parameters(Some(parameters))
+            }
+            Kind::Replace => {
+                let parameters = [version, fields].into_iter().chain(history.into_iter().flatten());
+                let parameters = parameters.chain([bucket, key]).chain(seen).collect();
+                request.statement(&self.replace).set_parameters(Some(parameters))
+            }
             Kind::Update => {
-                let parameters = vec![version.clone(), fields, bucket, key, version];
+                // The rest of the history stays, and names the jobs before.
+                let parameters = vec![version.clone(), fields, AttributeValue::Null(true), bucket, key, version];
                 let request = request.statement(&self.update).set_parameters(Some(parameters));
                 let old = ReturnValuesOnConditionCheckFailure::AllOld;
                 if exists { request } else { request.return_values_on_condition_check_failure(old) }
@@ -86,6 +122,10 @@ pub struct Record {
     key: AttributeValue,
     version: AttributeValue,
     fields: AttributeValue,
+    /// [`HISTORY`] and [`BEFORE`] of a record that takes the place of what was seen; null if it has none.
+    history: Option<[AttributeValue; 2]>,
+    /// The revision that it replaces.
+    seen: Option<AttributeValue>,
     /// Its approximate size in bytes.
     pub bytes: usize,
 }
@@ -103,11 +143,53 @@ impl Record {
         let (fields, field_bytes) = map(&upsert.fields).map_err(|error| PortError::invalid(DOING, error))?;
         let (bucket, version) = (bucket_of(dataset, &upsert.key), upsert.version.to_string());
         let bytes = bucket.len() + upsert.key.len() + version.len() + field_bytes + "bucketkeyversionfields".len();
-        if bytes > ITEM_MAX_BYTES {
-            let error = format!("the record takes {bytes} bytes, more than the {ITEM_MAX_BYTES} it may have");
-            return Err(PortError::invalid(DOING, error));
+        let (history, seen) = (None, None);
+        Self { bucket: text(bucket), key: text(&upsert.key), version: text(version), fields, history, seen, bytes }
+            .that_fits()
+    }
+
+    /// The record that takes the place of what was seen. If it does not fit with what was there before, that is not
+    /// kept, unless readers see it.
+    ///
+    /// # Errors
+    /// As for [`of`](Self::of).
+    pub fn in_place(dataset: &Dataset, Replacement { record, seen }: &Replacement) -> Result<Self, PortError> {
+        let bare = Self::of(dataset, &record.latest)?;
+        let with = |history: &Option<History>| {
+            let mut json = serde_json::to_value(history).map_err(|error| PortError::invalid(DOING, error))?;
+            let before = json.pointer_mut(BEFORE_RECORD).and_then(|before| before.as_object_mut()?.remove("fields"));
+            let attribute = |json: &Value| value(json).map_err(|error| PortError::invalid(DOING, error));
+            let (history, _) = attribute(&json)?;
+            let (before, before_bytes) = attribute(&before.unwrap_or_default())?;
+            let bytes = bare.bytes + HISTORY.len() + HISTORY_MAX_BYTES + BEFORE.len() + before_bytes;
+            let (version, seen) = (text(record.at()), seen.map(text));
+            Self { version, history: Some([history, before]), seen, bytes, ..bare.clone() }.that_fits()
+        };
+        let kept = with(&record.history);
+        match &record.history {
+            Some(History { before: Before::Record { .. }, undo, .. })
+                if kept.is_err() && undo.is_none_or(|undo| !undo.hides) =>
+            {
+                let before = Before::TooLarge;
+                with(&record.history.clone().map(|history| History { before, ..history }))
+            }
+            _ => kept,
         }
-        Ok(Self { bucket: text(bucket), key: text(&upsert.key), version: text(version), fields, bytes })
+    }
+
+    /// True if it takes the place of what was seen, and of nothing else.
+    pub const fn is_in_place(&self) -> bool {
+        self.history.is_some()
+    }
+
+    fn that_fits(self) -> Result<Self, PortError> {
+        match self.bytes {
+            0..=ITEM_MAX_BYTES => Ok(self),
+            bytes => {
+                let error = format!("the record takes {bytes} bytes, more than the {ITEM_MAX_BYTES} it may have");
+                Err(PortError::invalid(DOING, error))
+            }
+        }
     }
 }
 
@@ -257,6 +339,58 @@ mod tests {
         };
         assert!(of("x".repeat(400 * 1024 - 200)).is_ok());
         assert!(matches!(of("x".repeat(400 * 1024)), Err(PortError::Invalid { .. })));
+    }
+
+    #[test]
+    fn what_was_there_before_is_kept_if_both_fit() {
+        use rowmill_core::model::ids::JobGuid;
+        use rowmill_core::model::records::{RecordVersion, Writer};
+        use rowmill_core::model::stored_record::{StoredRecord, Undoing};
+        let row = |job: u8, bytes: usize| {
+            let by = Writer { job_created_ms: job.into(), job_guid: JobGuid(uuid::Uuid::from_u128(job.into())) };
+            let fields = json!({ "text": "x".repeat(bytes) }).as_object().cloned().unwrap();
+            DatasetRecord { key: "k".into(), version: RecordVersion { by, row: 1 }, fields }
+        };
+        let kept = |before, after| {
+            let record = StoredRecord::first(row(1, before)).with(&row(2, after)).unwrap();
+            let record = Record::in_place(&dataset("d", 1), &Replacement { record, seen: None })?;
+            assert!(record.bytes <= ITEM_MAX_BYTES);
+            Ok::<_, PortError>(record.history.unwrap()[1] != AttributeValue::Null(true))
+        };
+        assert!(matches!(kept(200 * 1024, 198 * 1024), Ok(true)));
+        assert!(matches!(kept(200 * 1024, 200 * 1024), Ok(false)), "not what was there before");
+        assert!(matches!(kept(390 * 1024, 390 * 1024), Ok(false)));
+        assert!(kept(1, 400 * 1024).is_err());
+
+        // The largest record that keeps what was there before can be undone, whatever its history names.
+        let mut record = StoredRecord::first(row(1, 200 * 1024));
+        for job in 2..=20 {
+            record = record.with(&row(job, 200 * 1024)).unwrap();
+        }
+        let mut spare = 0;
+        let fitting = |spare: usize| {
+            let record = record.with(&row(21, 199 * 1024 - spare)).unwrap();
+            Record::in_place(&dataset("d", 1), &Replacement { record: record.clone(), seen: None })
+                .map(|of| (record, of))
+        };
+        let (record, bytes) = loop {
+            let (record, row) = fitting(spare).unwrap();
+            if row.history.unwrap()[1] != AttributeValue::Null(true) {
+                break (record, row.bytes);
+            }
+            spare += 1;
+        };
+        let guid = |job: u128| JobGuid(uuid::Uuid::from_u128(job));
+        let Undoing::Reverse(undone) = record.undo(guid(21), guid(22)) else { panic!("kept") };
+        let Undoing::Reverse(shown) = undone.undo(guid(22), guid(23)) else { panic!("kept") };
+        for record in [*undone.clone(), *shown] {
+            let row = Record::in_place(&dataset("d", 1), &Replacement { record, seen: None }).unwrap();
+            assert!(row.bytes == bytes && row.history.unwrap()[1] != AttributeValue::Null(true));
+        }
+        // What readers see is not dropped for a late row that does not fit.
+        let late = DatasetRecord { version: RecordVersion { row: 2, ..row(20, 0).version }, ..row(20, 250 * 1024) };
+        let record = undone.with(&late).unwrap();
+        assert!(Record::in_place(&dataset("d", 1), &Replacement { record, seen: None }).is_err());
     }
 
     #[test]

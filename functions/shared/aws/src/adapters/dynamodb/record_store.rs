@@ -7,7 +7,8 @@ use aws_sdk_dynamodb::types::{BatchStatementError, BatchStatementRequest};
 use futures::stream::{self, StreamExt};
 use rowmill_core::model::ids::Owner;
 use rowmill_core::model::records::{Dataset, DatasetPage, DatasetRecord, RecordPage, Upserted, Writer};
-use rowmill_core::ports::{KeyRange, PortError, PortResult, RecordStore};
+use rowmill_core::model::stored_record::StoredRecord;
+use rowmill_core::ports::{KeyRange, PortError, PortResult, Reading, RecordStore, Replacement};
 
 use super::record_statements::{Answer, DOING, Kind, Record, Statements, answer};
 use crate::sdk::denied::{denied, is_denied};
@@ -103,6 +104,10 @@ impl Step {
         let message = || error.and_then(BatchStatementError::message).unwrap_or("no reason given").to_owned();
         match answer(error) {
             Answer::Done => Next::Settled(Ok(Upserted::Written)),
+            // It has another revision than was seen, or none.
+            Answer::Exists | Answer::Later | Answer::NotEarlier if self.record.is_in_place() => {
+                Next::Settled(Ok(Upserted::Superseded))
+            }
             Answer::Later => Next::Settled(Ok(Upserted::Superseded)),
             Answer::NotEarlier if self.exists => Next::Settled(Ok(Upserted::Superseded)),
             Answer::NotEarlier => {
@@ -149,16 +154,70 @@ impl RecordStore for DynamoDbRecordStore {
 
     async fn upsert(&self, dataset: &Dataset, upserts: &[DatasetRecord]) -> Vec<Result<Upserted, PortError>> {
         let kind = if self.records_exist.load(Ordering::Relaxed) { Kind::Update } else { Kind::Insert };
-        let mut settled: Vec<Option<Result<Upserted, PortError>>> = upserts.iter().map(|_| None).collect();
-        let mut steps = Vec::with_capacity(upserts.len());
-        for (place, upsert) in upserts.iter().enumerate() {
-            match Record::of(dataset, upsert) {
-                Ok(record) => steps.push(Step { place, record, kind, exists: false, alone: false }),
-                Err(error) => settled[place] = Some(Err(error)),
-            }
+        self.write(upserts.iter().map(|upsert| (kind, Record::of(dataset, upsert)))).await
+    }
+
+    async fn replace(&self, dataset: &Dataset, replacements: &[Replacement]) -> Vec<PortResult<bool>> {
+        let record = |replacement: &Replacement| {
+            let kind = if replacement.seen.is_some() { Kind::Replace } else { Kind::Insert };
+            (kind, Record::in_place(dataset, replacement))
+        };
+        let written = self.write(replacements.iter().map(record)).await;
+        written.into_iter().map(|result| result.map(|written| written == Upserted::Written)).collect()
+    }
+
+    async fn page(
+        &self,
+        dataset: &Dataset,
+        partition: u32,
+        keys: KeyRange<'_>,
+        limit: usize,
+        reading: Reading,
+    ) -> PortResult<RecordPage> {
+        self.query(dataset, partition, keys, limit, reading).await
+    }
+
+    async fn record(&self, dataset: &Dataset, key: &str) -> PortResult<Option<DatasetRecord>> {
+        self.get(dataset, key).await
+    }
+
+    async fn records(&self, dataset: &Dataset, keys: &[&str], reading: Reading) -> PortResult<Vec<StoredRecord>> {
+        self.get_many(dataset, keys, reading).await
+    }
+
+    async fn datasets(&self, owner: &Owner, after: Option<&str>, limit: usize) -> PortResult<DatasetPage> {
+        self.listed_datasets(owner, after, limit).await
+    }
+}
+
+/// The result of sending every step once.
+#[derive(Default)]
+struct Round {
+    settled: Vec<(usize, Result<Upserted, PortError>)>,
+    next: Vec<Step>,
+    repeat: Vec<(Step, String)>,
+    /// The number of records that existed before.
+    existed: usize,
+}
+
+impl DynamoDbRecordStore {
+    /// Writes these records, each by a statement of this kind at first. The results are in their order.
+    async fn write(
+        &self,
+        records: impl Iterator<Item = (Kind, Result<Record, PortError>)>,
+    ) -> Vec<Result<Upserted, PortError>> {
+        let (mut settled, mut steps): (Vec<Option<Result<Upserted, PortError>>>, Vec<Step>) = Default::default();
+        for (place, (kind, record)) in records.enumerate() {
+            settled.push(match record {
+                Ok(record) => {
+                    steps.push(Step { place, record, kind, exists: false, alone: false });
+                    None
+                }
+                Err(error) => Some(Err(error)),
+            });
         }
         let mut backoff = Backoff::after_conflict();
-        let mut first = true;
+        let mut first = steps.iter().all(|step| !step.record.is_in_place());
         while !steps.is_empty() {
             let tried = steps.len();
             let round = self.round(std::mem::take(&mut steps)).await;
@@ -184,40 +243,6 @@ impl RecordStore for DynamoDbRecordStore {
         settled.into_iter().map(|result| result.unwrap_or_else(unsettled)).collect()
     }
 
-    async fn page(
-        &self,
-        dataset: &Dataset,
-        partition: u32,
-        keys: KeyRange<'_>,
-        limit: usize,
-    ) -> PortResult<RecordPage> {
-        self.query(dataset, partition, keys, limit).await
-    }
-
-    async fn record(&self, dataset: &Dataset, key: &str) -> PortResult<Option<DatasetRecord>> {
-        self.get(dataset, key).await
-    }
-
-    async fn records(&self, dataset: &Dataset, keys: &[&str]) -> PortResult<Vec<DatasetRecord>> {
-        self.get_many(dataset, keys).await
-    }
-
-    async fn datasets(&self, owner: &Owner, after: Option<&str>, limit: usize) -> PortResult<DatasetPage> {
-        self.listed_datasets(owner, after, limit).await
-    }
-}
-
-/// The result of sending every step once.
-#[derive(Default)]
-struct Round {
-    settled: Vec<(usize, Result<Upserted, PortError>)>,
-    next: Vec<Step>,
-    repeat: Vec<(Step, String)>,
-    /// The number of records that existed before.
-    existed: usize,
-}
-
-impl DynamoDbRecordStore {
     async fn round(&self, steps: Vec<Step>) -> Round {
         let sent = stream::iter(batches(steps)).map(|batch| async {
             let answers = self.send(&batch).await;

@@ -41,6 +41,14 @@ pub async fn the_ceiling_of_the_system_is_exact(store: &impl JobStore) {
     assert!(is_full(&store.create(&other).await, Admission::SystemFull));
 }
 
+pub async fn a_job_that_is_created_again_takes_one_slot(store: &impl JobStore) {
+    let ceilings = Ceilings { owner: 2, ..ROOM };
+    for _ in 0..3 {
+        assert_eq!(store.create(&with(ceilings, new_job(1, "me"))).await.unwrap(), Created::New);
+    }
+    assert_eq!(store.create(&with(ceilings, new_job(2, "me"))).await.unwrap(), Created::New);
+}
+
 pub async fn a_ceiling_of_zero_admits_no_job(store: &impl JobStore) {
     let ceilings = Ceilings { owner: 0, ..ROOM };
     assert!(is_full(&store.create(&with(ceilings, new_job(1, "me"))).await, Admission::OwnerFull));

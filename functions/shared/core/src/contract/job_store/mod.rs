@@ -27,6 +27,7 @@ pub async fn job_store<S: JobStore>(make: impl AsyncFn() -> S) {
         admissions::the_ceiling_of_an_owner_is_exact,
         admissions::the_ceiling_of_a_type_is_exact,
         admissions::the_ceiling_of_the_system_is_exact,
+        admissions::a_job_that_is_created_again_takes_one_slot,
         admissions::a_ceiling_of_zero_admits_no_job,
         admissions::two_hundred_concurrent_requests_admit_exactly_ten_jobs,
         admissions::a_reached_limit_is_seen_before_a_job_is_created,

@@ -10,6 +10,9 @@ use crate::ports::{Admissions, CreateError, Created, Idempotency, NewJob, PortEr
 impl Admissions for InMemoryJobStore {
     async fn create(&self, new: &NewJob) -> Result<Created, CreateError> {
         let mut tables = lock(&self.0);
+        if tables.jobs.contains_key(&new.job.job_guid) {
+            return Ok(Created::New);
+        }
         let place = |key: &str| (new.job.owner.clone(), key.to_owned());
         if let Some(wanted) = &new.idempotency
             && let Some((job, known)) = tables.requests.get(&place(&wanted.key))

@@ -20,6 +20,7 @@ mod split;
 pub mod states;
 mod status;
 mod stop;
+mod undo;
 
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Map, Value};
@@ -101,6 +102,8 @@ pub struct Job {
     pub completions: u32,
     /// The redrive that the current attempt is; `None` in the first attempt.
     pub redrive: Option<Redrive>,
+    /// The job that undoes it. It gets no further attempt.
+    pub undone_by: Option<JobGuid>,
     /// The stored state of a composition that continues in another invocation, by name.
     pub composing: Option<RunId>,
     /// Number of recoveries in a row without a sign of life.
@@ -171,6 +174,7 @@ impl Job {
             usage: Usage::NONE,
             completions: 0,
             redrive: None,
+            undone_by: None,
             composing: None,
             recoveries: 0,
             paused_at: None,

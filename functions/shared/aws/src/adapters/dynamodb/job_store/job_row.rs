@@ -69,6 +69,8 @@ struct JobRow {
     #[serde(default, skip_serializing_if = "Option::is_none", with = "attribute::json")]
     redrive: Option<Redrive>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    undone_by: Option<JobGuid>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     composing: Option<RunId>,
     #[serde(default, skip_serializing_if = "is_zero")]
     recoveries: u32,
@@ -274,6 +276,7 @@ mod tests {
             lease: None,
             usage: Usage::NONE,
             redrive: None,
+            undone_by: None,
             recoveries: 0,
             paused_at: None,
             pauses: 0,

@@ -1,0 +1,97 @@
+//! Undoes a job: creates the job that reverses what it has written.
+//!
+//! First the row of the job names its undo: from then on it gets no further attempt. Then the undo is created under that
+//! name. If the process dies in between, the same request creates it.
+
+use jiff::Timestamp;
+use rowmill_core::job_types::{NotUndoable, UNDO, UNDONE_JOB, undoable_dataset};
+use rowmill_core::model::ids::{JobGuid, Owner};
+use rowmill_core::model::job::{End, Job, LEASE_MARGIN};
+use rowmill_core::model::records::dataset_of;
+use rowmill_core::model::spec::Source;
+use rowmill_core::ports::{NewJob, PortError, found};
+use rowmill_core::progress::update::update_job;
+use rowmill_formats::FirstText;
+use serde_json::json;
+
+use crate::create::{Accepted, CreateJobError, Creator, Specified};
+use crate::request::CreateJobRequest;
+use crate::source::json_lines;
+
+impl Creator {
+    /// Creates the undo of the owner's job, or finds the one that the same request created before.
+    ///
+    /// # Errors
+    /// See [`CreateJobError`]; no job is written then.
+    pub async fn undo(&self, owner: &Owner, undone: JobGuid) -> Result<Accepted, CreateJobError> {
+        let now = self.clock.now();
+        let job = found(self.jobs.owned(owner, undone, now).await)?.ok_or(CreateJobError::NoSuchJob(undone))?;
+        let end = job.end().ok_or(CreateJobError::JobActive(undone))?;
+        let before = match job.undone_by {
+            Some(by) => found(self.jobs.owned(owner, by, now).await)?,
+            None => None,
+        };
+        if let Some(by) = before.as_ref().and_then(|undo| undo.undone_by) {
+            return Err(NotUndoable::UndoneAgain(by).into());
+        }
+        if let Some(undo) = before.as_ref().filter(|undo| !undo.has_left_items()) {
+            return Ok(Accepted { job: self.woken(undo.clone()).await, is_same: true });
+        }
+        let spec = self.jobs.spec(undone).await?;
+        let dataset = undoable_dataset(&spec)?;
+        if self.records.opened(&dataset_of(owner, &dataset)).await?.is_none() {
+            return Err(NotUndoable::NothingWritten.into());
+        }
+        self.refuse_while_runs_live(&job, end, now)?;
+        let request = CreateJobRequest::of(UNDO, [(UNDONE_JOB.to_owned(), json!(undone))].into_iter().collect());
+        let (job_type, priority) = (self.job_type(&request)?, self.priority(owner, &request)?);
+        self.refuse_if_full(owner, &request).await?;
+        let by = match (job.undone_by, before) {
+            // Its creation was cut short.
+            (Some(by), None) => by,
+            (_, before) => self.named_undo(&job, before.map(|undo| undo.job_guid), now).await?,
+        };
+        let source = json_lines(Source::Dataset { dataset, of: Some(undone) }, FirstText::default());
+        let Specified { spec, warnings: _, texts: _ } =
+            self.specified_over(source, owner, &request, &**job_type, by, now).await?;
+        let job = self.job_row(&spec, &request, priority);
+        let new = NewJob { job, spec, ceilings: self.ceilings(&request), idempotency: None, dedupe: None };
+        let created = self.jobs.create(&new).await;
+        // Another request may have created it.
+        let undo = found(self.jobs.owned(owner, by, now).await)?;
+        match (undo, created) {
+            (Some(undo), _) => Ok(Accepted { job: self.woken(undo).await, is_same: false }),
+            (None, Err(error)) => Err(error.into()),
+            (None, Ok(_)) => Err(PortError::NotFound.into()),
+        }
+    }
+
+    /// The name of a new undo of this job, written to its row; in place of the name of one that left items undone.
+    async fn named_undo(&self, job: &Job, before: Option<JobGuid>, now: Timestamp) -> Result<JobGuid, CreateJobError> {
+        let by = self.entropy.job_guid(now);
+        match update_job(&*self.jobs, job, |job| job.undo(by, before)).await?.done() {
+            Ok(job) => Ok(job.undone_by.unwrap_or(by)),
+            // Another request was first, or a redrive.
+            Err(job) => job.undone_by.ok_or(CreateJobError::JobActive(job.job_guid)),
+        }
+    }
+
+    /// A run that has not seen the end of its attempt may still write a record, until its time limit. Where all items
+    /// succeeded, their records are there, so it finds nothing to write. Clocks differ.
+    fn refuse_while_runs_live(&self, job: &Job, end: &End, now: Timestamp) -> Result<(), CreateJobError> {
+        let last = match (job.has_left_items(), job.attempt) {
+            (true, _) => end.finished_at,
+            // Corrected rows may have other keys than those that runs of the attempt before still write.
+            (false, 2..) => job.attempt_at,
+            (false, _) => return Ok(()),
+        };
+        let until = last + self.limits.process.limit + LEASE_MARGIN;
+        if now >= until { Ok(()) } else { Err(CreateJobError::RunsLive(until)) }
+    }
+}
+
+impl From<NotUndoable> for CreateJobError {
+    fn from(why: NotUndoable) -> Self {
+        Self::NotUndoable(why)
+    }
+}

@@ -1,0 +1,210 @@
+use std::collections::{BTreeMap, BTreeSet};
+
+use proptest::prelude::*;
+use serde_json::json;
+use uuid::Uuid;
+
+use super::ids::JobGuid;
+use super::records::{DatasetRecord, RecordVersion, Writer};
+use super::stored_record::{Before, EARLIER_MAX, History, Revision, StoredRecord, Undoing};
+
+fn guid(job: u8) -> JobGuid {
+    JobGuid(Uuid::from_u128(u128::from(job)))
+}
+
+fn row(job: u8, row: u64) -> DatasetRecord {
+    let by = Writer { job_created_ms: i64::from(job), job_guid: guid(job) };
+    let fields = json!({ "job": job, "row": row }).as_object().cloned().unwrap();
+    DatasetRecord { key: "k".to_owned(), version: RecordVersion { by, row }, fields }
+}
+
+/// What jobs do to one key: 1 to 4 are imports, the later one wins. Undos get the numbers from 101.
+#[derive(Clone, Copy, Debug)]
+enum Step {
+    Row(u8, u64),
+    /// An undo of this import.
+    Undo(u8),
+    /// An undo of this undo, if there are so many.
+    UndoUndo(usize),
+}
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let step = prop_oneof![
+        4 => (1..5_u8, 1..4_u64).prop_map(|(job, row)| Step::Row(job, row)),
+        1 => (1..5_u8).prop_map(Step::Undo),
+        1 => (0..3_usize).prop_map(Step::UndoUndo),
+    ];
+    prop::collection::vec(step, 1..16)
+}
+
+/// What is there, said without versions: the last row of each import that is not undone.
+#[derive(Default)]
+struct Expected {
+    rows: BTreeMap<u8, u64>,
+    /// Imports that are hidden.
+    hidden: BTreeSet<u8>,
+    /// The last undo of the record, if no import has written it since.
+    undo: Option<(u8, u8)>,
+}
+
+impl Expected {
+    fn latest(&self) -> Option<u8> {
+        self.rows.keys().next_back().copied()
+    }
+
+    fn visible(&self) -> Option<(u8, u64)> {
+        self.rows.iter().rfind(|(job, _)| !self.hidden.contains(job)).map(|(job, row)| (*job, *row))
+    }
+
+    /// True if the undo of this job has reversed it.
+    fn undo(&mut self, undone: u8, by: u8) -> bool {
+        match (self.latest(), self.undo) {
+            (Some(latest), Some((last, of))) if last == undone && of == latest => {
+                if !self.hidden.remove(&latest) {
+                    self.hidden.insert(latest);
+                }
+            }
+            (Some(latest), None) if latest == undone => drop(self.hidden.insert(latest)),
+            _ => return false,
+        }
+        self.undo = self.latest().map(|latest| (by, latest));
+        true
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(20_000))]
+
+    #[test]
+    fn readers_see_the_last_row_of_the_last_job_that_is_not_undone(steps in steps()) {
+        let (mut stored, mut expected): (Option<StoredRecord>, _) = (None, Expected::default());
+        let (mut ended, mut written, mut undos) = (BTreeSet::new(), BTreeSet::new(), Vec::new());
+        for step in steps {
+            match step {
+                Step::Row(job, number) => {
+                    // A job that is undone writes nothing new. A row of it may be written again.
+                    if ended.contains(&job) && !written.contains(&(job, number)) {
+                        continue;
+                    }
+                    written.insert((job, number));
+                    let row = row(job, number);
+                    stored = match stored {
+                        None => Some(StoredRecord::first(row)),
+                        Some(stored) => Some(stored.with(&row).unwrap_or(stored)),
+                    };
+                    let latest = expected.latest();
+                    let last = expected.rows.entry(job).or_default();
+                    *last = (*last).max(number);
+                    if expected.latest() != latest {
+                        expected.undo = None;
+                    }
+                }
+                Step::Undo(_) | Step::UndoUndo(_) => {
+                    let undone = match step {
+                        Step::UndoUndo(number) => undos.get(number).copied(),
+                        Step::Undo(job) => Some(job),
+                        Step::Row(..) => None,
+                    };
+                    let Some(undone) = undone.filter(|undone| ended.insert(*undone)) else { continue };
+                    let by = 101 + undos.len() as u8;
+                    undos.push(by);
+                    let Some(found) = &stored else { continue };
+                    let shown = expected.visible().map(|(job, _)| job);
+                    let reverses = expected.undo(undone, by);
+                    match found.undo(guid(undone), guid(by)) {
+                        Undoing::Reverse(next) => {
+                            prop_assert!(reverses);
+                            prop_assert_eq!(next.undo(guid(undone), guid(by)), Undoing::Reversed, "it is not undone twice");
+                            prop_assert!(next.is_of(guid(undone)) && next.at() != found.at());
+                            stored = Some(*next);
+                        }
+                        Undoing::Kept(_) => prop_assert!(!reverses),
+                        // Its rows came when later ones were on top of each other.
+                        Undoing::NotOurs => prop_assert!(!reverses && shown != Some(undone)),
+                        Undoing::Reversed => prop_assert!(false, "an undo that was not there before"),
+                    }
+                }
+            }
+            let visible = stored.clone().and_then(StoredRecord::visible).map(|record| record.version);
+            let expected = expected.visible().map(|(job, number)| row(job, number).version);
+            prop_assert_eq!(visible, expected);
+            let history = stored.as_ref().and_then(|stored| stored.history.clone());
+            let text = serde_json::to_string(&history).unwrap();
+            prop_assert_eq!(serde_json::from_str::<Option<History>>(&text).unwrap(), history);
+        }
+    }
+
+    #[test]
+    fn the_text_of_revisions_sorts_like_their_values(
+        a in (1..4_u64, 0..3_u32), b in (1..4_u64, 0..3_u32),
+    ) {
+        let revision = |(number, revision)| Revision { version: row(1, number).version, number: revision };
+        let (a, b) = (revision(a), revision(b));
+        prop_assert_eq!((a.version, a.number).cmp(&(b.version, b.number)), a.to_string().cmp(&b.to_string()));
+        prop_assert_eq!(a.to_string().parse(), Ok(a));
+    }
+}
+
+#[test]
+fn a_record_names_the_last_jobs_that_wrote_it() {
+    let mut record = StoredRecord::first(row(1, 1));
+    for job in 2..=20 {
+        record = record.with(&row(job, 1)).unwrap();
+    }
+    let named: Vec<u8> = (1..=20).filter(|job| record.is_of(guid(*job))).collect();
+    assert_eq!(named, (12..=20).collect::<Vec<_>>());
+    assert_eq!(named.len(), EARLIER_MAX + 1);
+    assert_eq!(record.undo(guid(15), guid(101)), Undoing::Kept(guid(20)));
+    assert_eq!(record.undo(guid(2), guid(101)), Undoing::NotOurs);
+}
+
+#[test]
+fn an_undo_goes_on_where_one_before_it_was_stopped() {
+    let reversed = |found| match found {
+        Undoing::Reverse(record) => *record,
+        other => panic!("{other:?}"),
+    };
+    let record = StoredRecord::first(row(1, 1)).with(&row(2, 1)).unwrap();
+    let first = reversed(record.undo(guid(2), guid(101)));
+    // The next one takes over: its undo brings back all.
+    let second = reversed(first.undo(guid(2), guid(102)));
+    assert_eq!(second.clone().visible(), Some(row(1, 1)));
+    assert_eq!(second.undo(guid(2), guid(101)), Undoing::Reversed, "a late run of the first one");
+    assert_eq!(second.undo(guid(101), guid(103)), Undoing::Kept(guid(102)));
+    assert_eq!(reversed(second.undo(guid(102), guid(103))).visible(), Some(row(2, 1)));
+    // The repeated run of an undo, after a later job.
+    let later = first.with(&row(3, 1)).unwrap();
+    assert_eq!(later.undo(guid(2), guid(101)), Undoing::Reversed);
+    assert_eq!(later.undo(guid(2), guid(102)), Undoing::Kept(guid(3)));
+    // Once the first one is undone, the next one leaves it.
+    let shown = reversed(first.undo(guid(101), guid(103)));
+    assert_eq!(shown.clone().visible(), Some(row(2, 1)));
+    assert_eq!(shown.undo(guid(2), guid(102)), Undoing::Kept(guid(103)));
+    assert_eq!(shown.undo(guid(101), guid(103)), Undoing::Reversed);
+    assert_eq!(reversed(shown.undo(guid(101), guid(104))).visible(), Some(row(2, 1)), "nor does it hide again");
+    // What has nothing to show in its place is not hidden.
+    let mut late = shown.with(&row(1, 2)).unwrap();
+    if let Some(history) = &mut late.history {
+        history.before = Before::TooLarge;
+    }
+    assert_eq!(late.undo(guid(103), guid(105)), Undoing::Kept(guid(2)));
+}
+
+#[test]
+fn what_keeps_too_little_is_kept() {
+    let bare = StoredRecord { latest: row(1, 1), revision: 0, history: None };
+    assert_eq!(bare.undo(guid(1), guid(101)), Undoing::Kept(guid(1)));
+    assert_eq!(bare.undo(guid(2), guid(101)), Undoing::NotOurs);
+    let mut large = bare.with(&row(2, 1)).unwrap();
+    if let Some(history) = &mut large.history {
+        history.before = Before::TooLarge;
+    }
+    assert_eq!(large.undo(guid(2), guid(101)), Undoing::Kept(guid(2)));
+    assert_eq!(large.with(&row(1, 2)), None, "what was there is not known");
+    assert_eq!(bare.with(&row(0, 1)), None, "an earlier job, of which nothing is kept");
+    // A job that keeps no history has written it since.
+    let traced = StoredRecord { latest: row(4, 1), ..bare.with(&row(3, 1)).unwrap() };
+    assert_eq!(traced.clone().visible(), Some(row(4, 1)));
+    assert_eq!(traced.undo(guid(3), guid(101)), Undoing::Kept(guid(4)));
+    assert_eq!(traced.with(&row(2, 1)), None);
+}
