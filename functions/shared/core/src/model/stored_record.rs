@@ -94,6 +94,13 @@ pub struct Revision {
     pub number: u32,
 }
 
+impl History {
+    /// True if readers see what was there before.
+    pub fn hides(&self) -> bool {
+        self.undo.is_some_and(|undo| undo.hides)
+    }
+}
+
 impl StoredRecord {
     /// The first record of its key.
     pub fn first(latest: DatasetRecord) -> Self {
@@ -107,15 +114,12 @@ impl StoredRecord {
 
     /// The record that readers see.
     pub fn visible(self) -> Option<DatasetRecord> {
-        let Self { latest, history, .. } = self;
-        match history {
-            Some(History { of, before, undo: Some(Undone { hides: true, .. }), .. }) if of == latest.version.by => {
-                match before {
-                    Before::Record { version, fields } => Some(DatasetRecord { key: latest.key, version, fields }),
-                    Before::Nothing | Before::TooLarge => None,
-                }
-            }
-            _ => Some(latest),
+        if !self.own_history().is_some_and(History::hides) {
+            return Some(self.latest);
+        }
+        match self.history?.before {
+            Before::Record { version, fields } => Some(DatasetRecord { key: self.latest.key, version, fields }),
+            Before::Nothing | Before::TooLarge => None,
         }
     }
 
@@ -138,7 +142,7 @@ impl StoredRecord {
         let mut earlier = self.actors();
         earlier.truncate(EARLIER_MAX);
         let before = match self.own_history() {
-            Some(History { undo: Some(Undone { hides: true, .. }), before, .. }) => before.clone(),
+            Some(history) if history.hides() => history.before.clone(),
             _ => Before::Record { version: self.latest.version, fields: self.latest.fields.clone() },
         };
         Self { latest, revision: 0, history: Some(History { of, before, undo: None, earlier }) }

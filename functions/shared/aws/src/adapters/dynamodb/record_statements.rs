@@ -167,11 +167,8 @@ impl Record {
         };
         let kept = with(&record.history);
         match &record.history {
-            Some(History { before: Before::Record { .. }, undo, .. })
-                if kept.is_err() && undo.is_none_or(|undo| !undo.hides) =>
-            {
-                let before = Before::TooLarge;
-                with(&record.history.clone().map(|history| History { before, ..history }))
+            Some(history @ History { before: Before::Record { .. }, .. }) if kept.is_err() && !history.hides() => {
+                with(&Some(History { before: Before::TooLarge, ..history.clone() }))
             }
             _ => kept,
         }
