@@ -5,6 +5,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use rowmill_api::request::CreateJobRequest;
+use rowmill_core::model::ids::JobGuid;
 use serde::Serialize;
 use uuid::Uuid;
 
@@ -95,8 +96,13 @@ impl JobRun<'_> {
         self.follow(job, reporter).await
     }
 
-    /// Follows a job until it has ended.
-    pub async fn follow(&self, job: Job, reporter: &mut Reporter) -> Result<Job, CommandError> {
+    /// Creates the undo of a job, or finds it, and follows it until it has ended.
+    pub async fn undo_and_follow(&self, undone: JobGuid, reporter: &mut Reporter) -> Result<Job, CommandError> {
+        self.stage.asked.store(true, Ordering::Relaxed);
+        self.follow(self.connection.api.undo_job(undone).await?, reporter).await
+    }
+
+    async fn follow(&self, job: Job, reporter: &mut Reporter) -> Result<Job, CommandError> {
         let (connection, stage) = (self.connection, self.stage);
         let watch_command = stage.watch_command.get_or_init(|| connection.watch_command(job.job_guid));
         let job = follow(&connection.api, job, &self.patience.patience(), reporter)

@@ -30,8 +30,7 @@ pub async fn execute(args: UndoArgs) -> Result<ExitCode, CommandError> {
 }
 
 async fn undo(args: &UndoArgs, connection: &Connection, stage: &Stage) -> Result<ExitCode, CommandError> {
-    let undo = connection.api.undo_job(args.job_guid).await?;
     let job_run = JobRun { connection, patience: &args.patience, json: args.json, stage };
-    let job = job_run.follow(undo, &mut Reporter::new(args.json)).await?;
+    let job = job_run.undo_and_follow(args.job_guid, &mut Reporter::new(args.json)).await?;
     job_run.conclude(&job, None).await
 }
