@@ -27,10 +27,11 @@ use rowmill_core::model::task::{Holder, Task, TaskId};
 use rowmill_core::model::upload::{FetchBegun, FetchFailure, Upload};
 use rowmill_core::ports::{
     Admissions, Attempts, BreakerMoved, Breakers, CheckpointMoved, Checkpoints, CommitAnswer, Completion, Completions,
-    CreateError, Created, DeadLetters, Due, Idempotency, JobFilter, JobPage, Jobs, KeyRange, MultipartObjects,
-    NewAttempt, NewJob, ObjectHead, ObjectLists, ObjectPage, Objects, OutstandingError, OutstandingUploads, Permits,
-    PortError, PortResult, Queue, Reading, RecordStore, RedriveError, Replacement, SlotsTaken, Tallies, Tasks,
-    UpdateAnswer, Updates, UploadStore, UploadedPart, Waits, WakeUps, WriteLost,
+    CreateError, Created, DeadLetters, Due, Erasures, Idempotency, JobFilter, JobPage, Jobs, KeyRange,
+    MultipartObjects, NewAttempt, NewJob, ObjectErasures, ObjectHead, ObjectLists, ObjectPage, Objects,
+    OutstandingError, OutstandingUploads, Permits, PortError, PortResult, Queue, Reading, RecordStore, RedriveError,
+    Replacement, SlotsTaken, Tallies, Tasks, UpdateAnswer, Updates, UploadStore, UploadedPart, Waits, WakeUps,
+    WriteLost,
 };
 use uuid::Uuid;
 
@@ -257,6 +258,10 @@ impl<P: RecordStore + ?Sized> RecordStore for CrashingPort<P> {
         self.make(self.port.records(dataset, keys, reading)).await
     }
 
+    async fn unlist(&self, name: &str, by: Writer) -> PortResult<()> {
+        self.make(self.port.unlist(name, by)).await
+    }
+
     async fn datasets(&self, owner: &Owner, after: Option<&str>, limit: usize) -> PortResult<DatasetPage> {
         self.make(self.port.datasets(owner, after, limit)).await
     }
@@ -277,6 +282,11 @@ mortal!(MultipartObjects {
     abort_multipart(key: &str, multipart: &str) -> Result<(), PortError>;
 });
 
+mortal!(ObjectErasures {
+    erase_object(key: &str) -> Result<(), PortError>;
+    erase_objects(prefix: &str) -> Result<usize, PortError>;
+});
+
 mortal!(ObjectLists {
     list(bucket: &str, prefix: &str, after: Option<&str>) -> Result<ObjectPage, PortError>;
 });
@@ -287,7 +297,7 @@ mortal!(UploadStore {
     begin_fetch(file_guid: FileGuid, begun: &FetchBegun) -> Result<(), PortError>;
     fail(file_guid: FileGuid, failure: &FetchFailure) -> Result<(), PortError>;
     mark_ready(file_guid: FileGuid, etag: &str) -> Result<(), PortError>;
-    remove_unfinished(file_guid: FileGuid) -> Result<(), PortError>;
+    remove(file_guid: FileGuid) -> Result<(), PortError>;
 });
 
 mortal!(OutstandingUploads {
@@ -370,6 +380,10 @@ mortal!(Completions {
 mortal!(DeadLetters {
     record_dead_letter(job: JobGuid, letter: &DeadLetter) -> Result<(), PortError>;
     dead_letters(job: JobGuid, limit: usize) -> Result<Vec<DeadLetter>, PortError>;
+});
+
+mortal!(Erasures {
+    erase_rows(job: JobGuid) -> Result<bool, PortError>;
 });
 
 mortal!(WakeUps {

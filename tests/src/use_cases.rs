@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cancel_job::cancel::Canceller;
+use cancel_job::delete::Deleter;
 use cancel_job::pause::Pauser;
 use cancel_job::retune::Retuner;
 use complete_job::complete::Completer;
@@ -12,6 +13,7 @@ use complete_job::limits::CompleteLimits;
 use create_job::create::{CreateLimits, Creator};
 use dead_letter::limits::DeadLetterLimits;
 use dead_letter::settle::DeadLetters;
+use erase_job::erase::{EraseLimits, Eraser};
 use job_status::handler::JobPages;
 use process_items::process::ChunkProcessor;
 use process_items::run::RunLimits;
@@ -171,6 +173,14 @@ impl UseCases {
 
     pub fn canceller(&self) -> Canceller {
         built(Canceller::new(&self.ports, self.limits.jobs))
+    }
+
+    pub fn deleter(&self) -> Deleter {
+        built(Deleter::new(&self.ports, self.limits.sweep.recovery))
+    }
+
+    pub fn eraser(&self) -> Eraser {
+        built(Eraser::new(&self.ports, EraseLimits::default()))
     }
 
     pub fn pauser(&self) -> Pauser {

@@ -7,6 +7,7 @@ pub mod command;
 pub mod deploy;
 pub mod download;
 pub mod follow;
+mod forget;
 pub mod gateway;
 pub mod login;
 pub mod operate;

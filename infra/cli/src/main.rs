@@ -5,8 +5,8 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 use rowmill::command::control::Control;
 use rowmill::command::{
-    CommandError, again, audit, bench, block, control, datasets, dead_letters, export, gateway, job, jobs, login, open,
-    preview, redrive, results, retune, run, top, undo, upload, webhook_key, why, work, workers,
+    CommandError, again, audit, bench, block, control, datasets, dead_letters, delete, export, forget, gateway, job,
+    jobs, login, open, preview, redrive, results, retune, run, top, undo, upload, webhook_key, why, work, workers,
 };
 use rowmill::operate::{Deploy, Down, Status, Up};
 
@@ -25,6 +25,8 @@ enum Command {
     Again(again::AgainArgs),
     Undo(undo::UndoArgs),
     Datasets(datasets::DatasetsArgs),
+    #[command(subcommand)]
+    Delete(delete::Delete),
     Results(results::ResultsArgs),
     Upload(upload::UploadArgs),
     Preview(Box<preview::PreviewArgs>),
@@ -58,6 +60,7 @@ enum Command {
     Block(block::BlockArgs),
     Unblock(block::UnblockArgs),
     Blocked(block::BlockedArgs),
+    Forget(forget::ForgetArgs),
     WebhookKey(webhook_key::WebhookKeyArgs),
     Up(Up),
     Down(Down),
@@ -73,6 +76,7 @@ async fn main() -> ExitCode {
         Command::Again(args) => again::execute(args).await,
         Command::Undo(args) => undo::execute(args).await,
         Command::Datasets(args) => datasets::execute(args).await,
+        Command::Delete(delete) => delete::execute(delete).await,
         Command::Results(args) => results::execute(args).await,
         Command::Upload(args) => upload::execute(args).await,
         Command::Preview(args) => preview::execute(*args).await,
@@ -95,6 +99,7 @@ async fn main() -> ExitCode {
         Command::Workers(args) => workers::execute(args).await,
         Command::Work(args) => work::execute(args).await,
         Command::Block(args) => block::execute(args).await,
+        Command::Forget(args) => forget::execute(args).await,
         Command::Unblock(args) => block::execute_unblock(args).await,
         Command::Blocked(args) => block::execute_blocked(args).await,
         Command::WebhookKey(args) => webhook_key::execute(args).await,

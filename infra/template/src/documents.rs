@@ -134,15 +134,17 @@ fn fixed_sum() -> String {
     let lanes = queues.iter().filter(|mapping| mapping.queue.starts_with("Lanes")).count();
     // Five pollers wait for 20 seconds each. A request to a FIFO queue costs a quarter more.
     let polls = dollars(MONTH_SECONDS / 4 * prices.sqs_request) * (queues.len() as f64 + lanes as f64 / 4.0);
-    // A sweep takes about a tenth of a second of 256 MB, and half a read unit for each shard of the index.
-    let sweep = prices.lambda_request + prices.lambda_gb_second / 40 + u64::from(WAKE_SHARDS) * prices.read_unit / 2;
-    let sweeps = MONTH_SECONDS / 60;
+    // A tick takes about a tenth of a second of 256 MB. The sweep reads half a unit for each shard of the index, and the
+    // eraser for its own.
+    let tick = prices.lambda_request + prices.lambda_gb_second / 40;
+    let reads = u64::from(WAKE_SHARDS + 1) * prices.read_unit / 2;
+    let minutes = MONTH_SECONDS / 60;
     let rows = [
         (format!("{alarms} alarms, ten of an account free"), alarms as f64 * 0.10),
         ("the dashboard".to_owned(), 3.0),
         (format!("{} queues that Lambda asks for messages, a request every four seconds", queues.len()), polls),
-        ("a sweep a minute".to_owned(), dollars(sweeps * sweep)),
-        ("its traces, 100,000 of an account free".to_owned(), sweeps as f64 * 5e-6),
+        ("a sweep and a look for deleted jobs each minute".to_owned(), dollars(minutes * (2 * tick + reads))),
+        ("their traces, 100,000 of an account free".to_owned(), (2 * minutes) as f64 * 5e-6),
     ];
     let sum: f64 = rows.iter().map(|(_, dollars)| dollars).sum();
     let mut table = String::from("| what | dollars a month |\n|---|---|\n");

@@ -19,6 +19,7 @@ pub fn all() -> Vec<&'static Function> {
         &start_job::declaration::FUNCTION,
         &process_items::declaration::FUNCTION,
         &complete_job::declaration::FUNCTION,
+        &erase_job::declaration::FUNCTION,
         &job_status::declaration::FUNCTION,
         &browse_datasets::declaration::FUNCTION,
         &cancel_job::declaration::FUNCTION,

@@ -69,23 +69,16 @@ impl LocalStack {
         for (output, end) in TABLES {
             let name = self.output(output);
             let described = self.dynamodb.describe_table().table_name(name).send().await.expect("the table is there");
-            let rows = self.dynamodb.scan().table_name(name).consistent_read(true).into_paginator().items().send();
-            let rows = rows.collect::<Result<Vec<_>, _>>().await.expect("the table answers");
+            let rows = self.all_rows(output).await;
             tables.insert(end, (described.table.expect("a description"), rows));
         }
-        for key in self.keys(self.output("Bucket")).await {
+        for key in self.keys_below("").await {
             let answer = self.s3.get_object().bucket(self.output("Bucket")).key(&key).send().await;
             let GetObjectOutput { content_type, metadata, body, .. } = answer.expect("the object is there");
             let bytes = body.collect().await.expect("its bytes").to_vec();
             objects.insert(key, Object { content_type, metadata, bytes });
         }
         Backup { tables, objects }
-    }
-
-    async fn keys(&self, bucket: &str) -> Vec<String> {
-        let pages = self.s3.list_objects_v2().bucket(bucket).into_paginator().send();
-        let pages = pages.collect::<Result<Vec<_>, _>>().await.expect("the bucket answers");
-        pages.iter().flat_map(|page| page.contents()).filter_map(|object| object.key.clone()).collect()
     }
 
     /// Deletes the stack, and the tables and the bucket, which it leaves behind. Its messages are gone too.
@@ -101,7 +94,7 @@ impl LocalStack {
             self.dynamodb.delete_table().table_name(self.output(output)).send().await.expect("the table was kept");
         }
         let bucket = self.output("Bucket");
-        for key in self.keys(bucket).await {
+        for key in self.keys_below("").await {
             self.s3.delete_object().bucket(bucket).key(key).send().await.expect("the object was kept");
         }
         self.s3.delete_bucket().bucket(bucket).send().await.expect("the bucket was kept");

@@ -100,6 +100,19 @@ impl LocalStack {
         }
     }
 
+    /// The keys of the objects whose keys begin like this.
+    pub async fn keys_below(&self, prefix: &str) -> Vec<String> {
+        let pages = self.s3.list_objects_v2().bucket(self.output("Bucket")).prefix(prefix).into_paginator().send();
+        let pages = pages.collect::<Result<Vec<_>, _>>().await.expect("the bucket answers");
+        pages.iter().flat_map(|page| page.contents()).filter_map(|object| object.key.clone()).collect()
+    }
+
+    /// Number of multipart uploads that are neither complete nor aborted.
+    pub async fn multiparts(&self) -> usize {
+        let listed = self.s3.list_multipart_uploads().bucket(self.output("Bucket")).send().await;
+        listed.expect("the bucket answers").uploads().len()
+    }
+
     /// The JSON object of this key, when it is there.
     pub async fn json_object(&self, key: &str) -> Value {
         let started = Instant::now();

@@ -16,7 +16,7 @@ mod python;
 mod python_environment;
 mod row;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -292,6 +292,12 @@ impl LocalStack {
 
     pub fn output(&self, name: &str) -> &str {
         self.stack.outputs().get(name).unwrap_or_else(|| panic!("the template has no output {name}"))
+    }
+
+    /// All rows of the table of this output.
+    pub async fn all_rows(&self, output: &str) -> Vec<HashMap<String, AttributeValue>> {
+        let scan = self.dynamodb.scan().table_name(self.output(output)).consistent_read(true);
+        scan.into_paginator().items().send().collect::<Result<Vec<_>, _>>().await.expect("the table answers")
     }
 
     /// All rows of a job in the jobs table, by their sort key.

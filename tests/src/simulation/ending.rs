@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use csv::StringRecord;
+use erase_job::erase::{EraseLimits, Eraser};
 use rowmill_api::job::JobView;
 use rowmill_core::in_memory::ManualClock;
 use rowmill_core::items::audit::{AuditLimits, Auditor};
@@ -14,10 +15,13 @@ use rowmill_core::items::stored_job::StoredJob;
 use rowmill_core::model::audit::AuditVerdict;
 use rowmill_core::model::dead_letter::DeadLetterKind;
 use rowmill_core::model::files::FileCounts;
+use rowmill_core::model::ids::JobGuid;
 use rowmill_core::model::job::{Job, StopCode};
+use rowmill_core::model::keys;
 use rowmill_core::model::results::{CopyState, MANIFEST, Manifest, Results};
 use rowmill_core::model::spec::Tolerance;
-use rowmill_core::ports::{DeadLetters, JobStore, Objects, PortError, Tallies};
+use rowmill_core::ports::{Clock, DeadLetters, JobStore, ObjectErasures, Objects, PortError, Tallies};
+use rowmill_core::progress::update::update_job;
 
 use super::checks::{Checked, ensure, now};
 use super::invariants::Invariants;
@@ -31,6 +35,31 @@ impl Invariants {
         self.slots()?;
         for job in self.store.every_job() {
             self.ended(&job).map_err(|what| format!("{}: {what}", job_name(job.job_guid)))?;
+        }
+        Ok(())
+    }
+
+    /// Checks that nothing is left of jobs that are deleted and erased, whatever their runs have written.
+    pub fn nothing_is_left(&self) -> Checked {
+        let store: Arc<dyn JobStore> = Arc::clone(&self.store) as Arc<dyn JobStore>;
+        let clock = Arc::new(ManualClock::default());
+        let jobs: Vec<JobGuid> = self.store.every_job().iter().map(|job| job.job_guid).collect();
+        for job in self.store.every_job() {
+            let deleted = update_job(&*store, &job, |job| job.delete(clock.now(), Duration::ZERO));
+            now(deleted).map_err(|error| error.to_string())?;
+        }
+        let objects = Arc::clone(&self.objects) as Arc<dyn ObjectErasures>;
+        let eraser = Eraser { jobs: store, objects, clock, limits: EraseLimits::default() };
+        let (_, failure) = now(eraser.erase_due());
+        ensure(failure.is_none(), || format!("not erased: {failure:?}"))?;
+        // A request that failed may leave items under a name that is no job.
+        let stored = self.objects.keys();
+        for job in jobs {
+            let rows = self.store.rows(job);
+            ensure(rows == 0, || format!("{rows} rows of {} are left", job_name(job)))?;
+            let of_job = keys::of_job(job);
+            let left = stored.iter().find(|key| key.starts_with(&of_job));
+            ensure(left.is_none(), || format!("the object {left:?} is left"))?;
         }
         Ok(())
     }

@@ -17,8 +17,8 @@ use rowmill_core::model::spec::Spec;
 use rowmill_core::model::tally::{ChunkAddress, Commit, Tally, Totals};
 use rowmill_core::ports::{
     Admissions, Attempts, CheckpointMoved, Checkpoints, CommitAnswer, Completion, Completions, CreateError, Created,
-    DeadLetters, Due, Idempotency, JobFilter, JobPage, Jobs, NewAttempt, NewJob, Permits, PortError, RedriveError,
-    SlotsTaken, Tallies, UpdateAnswer, Updates, WAKE_SHARDS, Waits, WakeUps, WriteLost,
+    DeadLetters, Due, Erasures, Idempotency, JobFilter, JobPage, Jobs, NewAttempt, NewJob, Permits, PortError,
+    RedriveError, SlotsTaken, Tallies, UpdateAnswer, Updates, WAKE_SHARDS, Waits, WakeUps, WriteLost,
 };
 use uuid::Uuid;
 
@@ -360,6 +360,10 @@ gates!(WakeUps for GatedJobs {
             answer
         }
     }
+});
+
+gates!(Erasures for GatedJobs {
+    Write erase_rows(job: JobGuid) -> Result<bool, PortError>, ["{}", job_name(job)];
 });
 
 gates!(Waits for GatedJobs {

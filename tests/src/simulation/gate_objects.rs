@@ -68,5 +68,5 @@ gates!(UploadStore for GatedUploads {
     Write begin_fetch(file_guid: FileGuid, begun: &FetchBegun) -> Result<(), PortError>, ["the upload"];
     Write fail(file_guid: FileGuid, failure: &FetchFailure) -> Result<(), PortError>, ["the upload"];
     Write mark_ready(file_guid: FileGuid, etag: &str) -> Result<(), PortError>, ["the upload"];
-    Write remove_unfinished(file_guid: FileGuid) -> Result<(), PortError>, ["the upload"];
+    Write remove(file_guid: FileGuid) -> Result<(), PortError>, ["the upload"];
 });

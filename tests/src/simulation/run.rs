@@ -114,6 +114,7 @@ impl Run {
         let violation =
             violation.or_else(|| self.plan.is_without_trouble().then(|| unneeded_recovery(&reached)).flatten());
         let jobs = self.world.store.every_job();
+        let violation = violation.or_else(|| self.world.invariants.nothing_is_left().err());
         Outcome {
             violation,
             steps: self.step,

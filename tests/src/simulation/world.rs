@@ -140,6 +140,7 @@ impl World {
             objects: Port::given(objects.clone()),
             multipart: Port::given(objects),
             transfers: Port::given(bucket.clone()),
+            erasures: Port::given(bucket.clone()),
             lists: Port::given(bucket.clone()),
             splits: Port::given(Arc::new(splits)),
             starts: Port::given(port(QueueName::Starts)),

@@ -74,7 +74,7 @@ async fn a_denied_call_to_a_table_is_a_missing_permission() {
     let file = "00000000-0000-4000-8000-000000000001".parse().unwrap();
     assert!(is_denied(uploads.upload(file, Timestamp::UNIX_EPOCH).await));
     assert!(is_denied(uploads.mark_ready(file, "\"e\"").await));
-    assert!(is_denied(uploads.remove_unfinished(file).await));
+    assert!(is_denied(uploads.remove(file).await));
     let records = DynamoDbRecordStore::new(client, "records".to_owned());
     assert!(is_denied(records.page(&dataset(), 0, KeyRange::default(), 10, Reading::Recent).await));
     for result in records.upsert(&dataset(), &[upsert("a", json!({})), upsert("b", json!({}))]).await {

@@ -132,7 +132,10 @@ impl Stores {
         earlier.version.by.job_guid = guid(9);
         let below = StoredRecord::first(earlier).with(&row(2)).unwrap();
         let Undoing::Reverse(record) = below.undo(version().by.job_guid, guid(8)) else { unreachable!() };
-        let stored = self.records.replace(&dataset, &[Replacement { record: *record, seen: None }]).await;
+        let stored = self
+            .records
+            .replace(&dataset, &[Replacement { key: record.latest.key.clone(), record: Some(*record), seen: None }])
+            .await;
         assert!(matches!(stored[..], [Ok(true)]), "{stored:?}");
     }
 
@@ -328,7 +331,7 @@ fn new_job(number: u128) -> NewJob {
             let packing = TextPacking { compression: Some(Compression::Zstd), ..TextPacking::default() };
             Source::Packed { file, packing: Packing::Text(packing) }
         }
-        (2, _) => Source::Dataset { dataset: "d".into(), of: None },
+        (2, _) => Source::Dataset { dataset: "d".into(), keys_of: None },
         (3, Source::File(list)) => Source::Files(FileList { list, files: 2, bytes: 90 }),
         (_, file) => file,
     };

@@ -96,6 +96,19 @@ fn a_person_finds_the_records_of_an_import_and_runs_it_again() {
         let shown: String = tab.value("document.querySelector('dataset-page').innerText").await;
         assert!(!shown.contains("another") && !shown.contains("new"), "{shown}");
 
+        // It is deleted, and then the deletion.
+        tab.press("Delete dataset").await;
+        tab.until("location.hash.startsWith('#/jobs/')").await;
+        tab.job_is("completed").await;
+        assert!(stack.record_fields("seen-on-the-page").await.is_empty());
+        let deletion: String = tab.value("location.hash.split('/').pop()").await;
+        let _: Value = tab.value("document.querySelector('job-settings summary').click(), null").await;
+        finds_nothing(&tab, &axe().await, "the settings of an ended job").await;
+        tab.press("Delete").await;
+        tab.until("location.hash === '#/jobs'").await;
+        let gone = stack.get(&format!("/api/jobs/{deletion}")).send().await;
+        assert_eq!(gone.status.as_u16(), 404);
+
         let _: Value = tab.value("location.hash = '#/datasets/nobody-has-written-to-it', null").await;
         tab.sees("There is no dataset `nobody-has-written-to-it`.").await;
     });

@@ -68,7 +68,7 @@ fn the_command_previews_a_file_and_then_its_upload() {
 }
 
 #[test]
-fn the_command_aborts_an_upload_that_was_begun() {
+fn the_command_deletes_an_upload_whether_it_is_complete_or_not() {
     on_the_stack(async |stack| {
         let user = User::of(stack);
         let size = 70 << 20;
@@ -76,22 +76,15 @@ fn the_command_aborts_an_upload_that_was_begun() {
         let guid = upload["fileGuid"].as_str().expect("a guid");
         let part = vec![b'x'; usize::try_from(upload["parts"][0]["size"].as_u64().expect("a size")).expect("fits")];
         assert_eq!(stack.send_signed(&upload["parts"][0], part).await, StatusCode::OK);
-        let ran = user.runs(&["upload", "--abort", guid]).await;
-        assert_eq!((ran.code, ran.out.as_str()), (Some(0), ""), "{}", ran.err);
-        assert!(ran.err.contains(&format!("Aborted the upload {guid}\n")), "{}", ran.err);
-        refused(stack.get(&format!("/api/uploads/{guid}")), StatusCode::NOT_FOUND, "not_found").await;
-        let ran = user.runs(&["upload", "--abort", guid]).await;
-        assert!(ran.code == Some(1) && ran.err.contains("There is no upload"), "{:?}: {}", ran.code, ran.err);
-
-        let file = user.file("small.csv", b"a\n1\n");
-        let stored = user.runs(&["upload", &file]).await;
-        let ran = user.runs(&["upload", "--abort", stored.out.trim()]).await;
-        assert!(
-            ran.code == Some(1) && ran.err.contains("is ready: all its bytes are stored"),
-            "{:?}: {}",
-            ran.code,
-            ran.err
-        );
+        let stored = user.runs(&["upload", &user.file("small.csv", b"a\n1\n")]).await;
+        for guid in [guid, stored.out.trim()] {
+            let ran = user.runs(&["delete", "upload", guid]).await;
+            assert_eq!((ran.code, ran.out.as_str()), (Some(0), ""), "{}", ran.err);
+            assert!(ran.err.contains(&format!("The upload {guid} is deleted.\n")), "{}", ran.err);
+            refused(stack.get(&format!("/api/uploads/{guid}")), StatusCode::NOT_FOUND, "not_found").await;
+            let ran = user.runs(&["delete", "upload", guid]).await;
+            assert!(ran.code == Some(1) && ran.err.contains("There is no upload"), "{:?}: {}", ran.code, ran.err);
+        }
     });
 }
 

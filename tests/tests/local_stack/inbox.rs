@@ -2,6 +2,7 @@
 
 use acceptance::files;
 use acceptance::local_stack::{LocalStack, answer, until};
+use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 
 use crate::stack::on_the_stack;
@@ -29,6 +30,9 @@ fn a_dropped_file_becomes_a_job_that_completes() {
         let path = format!("/api/uploads/{}", job["fileGuid"].as_str().expect("a guid"));
         let (_, upload) = answer(stack.get(&path)).await;
         assert_eq!((&upload["status"], &upload["fileName"]), (&json!("ready"), &json!("unicode.csv")), "{upload}");
+        let deleted = stack.call(Method::DELETE, &path).send().await;
+        assert_eq!(deleted.status, StatusCode::NO_CONTENT);
+        assert!(stack.keys_below("inbox/import/unicode.csv").await.is_empty(), "it is deleted as any upload");
     });
 }
 

@@ -230,6 +230,11 @@ fn a_link_whose_signature_no_longer_holds_is_replaced_by_a_new_one() {
         let small = announce(stack, "small.csv", 3, None).await;
         let (_, signed) = answer(stack.post(&format!("{}/parts", path_of(&small)))).await;
         assert_eq!(stack.send_signed(&signed["upload"], b"a\n1".to_vec()).await, StatusCode::OK);
-        refused(stack.call(Method::DELETE, &path_of(&small)), StatusCode::CONFLICT, "upload_ready").await;
+        let again = stack.post(&format!("{}/parts", path_of(&small)));
+        refused(again, StatusCode::CONFLICT, "upload_ready").await;
+        // Deleted, its link still stores a file, which is no upload.
+        assert_eq!(stack.call(Method::DELETE, &path_of(&small)).send().await.status, StatusCode::NO_CONTENT);
+        assert_eq!(stack.send_signed(&signed["upload"], b"a\n1".to_vec()).await, StatusCode::OK);
+        refused(stack.get(&path_of(&small)), StatusCode::NOT_FOUND, "not_found").await;
     });
 }

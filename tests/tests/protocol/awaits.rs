@@ -136,7 +136,7 @@ async fn a_job_fails_if_its_file_is_not_fetched_or_cannot_be_read() {
     ended_as(&world, job, StopCode::SourceFailed, "gzip").await;
 
     let (world, file, job) = waiting().await;
-    world.upload_rows.remove_unfinished(file).await.unwrap();
+    world.upload_rows.remove(file).await.unwrap();
     wake(&world, file.0).await;
     ended_as(&world, job, StopCode::SourceFailed, "There is no upload").await;
 }

@@ -394,16 +394,13 @@ async fn two_invocations_make_one_file() {
 }
 
 #[tokio::test]
-async fn an_abort_ends_a_fetch_at_any_call() {
+async fn a_deletion_ends_a_fetch_at_any_call() {
     for kind in KINDS {
         for call in 0.. {
             let bench = Arc::new(Bench::new(source(kind, &text())).await);
             let other = Arc::clone(&bench);
             bench.world.faults.freeze(call, async move {
-                match other.world.uploads.abort(&owner(), other.file).await {
-                    Ok(()) | Err(UploadError::Ready(_)) => {}
-                    error => panic!("{error:?}"),
-                }
+                other.world.uploads.delete(&owner(), other.file).await.unwrap();
             });
             let fetched = bench.fetch(&bench.mortal(), 300).await;
             if bench.world.faults.thaw() {
@@ -435,7 +432,7 @@ async fn a_source_that_changes_is_noticed_and_nothing_of_it_is_kept() {
     let row = bench.row().await;
     assert!(matches!(bench.world.uploads.complete(&owner(), bench.file).await, Err(UploadError::Failed(..))));
     assert_eq!(bench.deliver(2).await, None, "{row:?}");
-    bench.world.uploads.abort(&owner(), bench.file).await.unwrap();
+    bench.world.uploads.delete(&owner(), bench.file).await.unwrap();
 }
 
 #[tokio::test]
@@ -529,7 +526,7 @@ async fn an_abort_during_the_first_look_at_a_source_that_refuses_leaves_nothing(
     for call in 0.. {
         let bench = Arc::new(Bench::new(Source { knows_no_ranges: true, ..Source::of(&"x".repeat(1001)) }).await);
         let other = Arc::clone(&bench);
-        bench.world.faults.freeze(call, async move { other.world.uploads.abort(&owner(), other.file).await.unwrap() });
+        bench.world.faults.freeze(call, async move { other.world.uploads.delete(&owner(), other.file).await.unwrap() });
         if let Err(FetchError::Failed(failure)) = bench.fetch(&bench.mortal(), 300).await {
             bench.mortal().give_up(&bench.message(), &failure).await.unwrap();
         }

@@ -11,6 +11,7 @@ mod cancels;
 mod copies;
 mod dead_letters;
 mod dedupes;
+mod deletions;
 mod estimates;
 mod fetches;
 mod files;

@@ -14,9 +14,10 @@ use rowmill_api::upload::{PartRange, UploadStatus, UploadView};
 use rowmill_core::model::ids::{FileGuid, Owner};
 use rowmill_core::model::keys;
 use rowmill_core::model::outstanding::{OUTSTANDING_FOR, OutstandingLimits};
-use rowmill_core::model::upload::UploadState;
+use rowmill_core::model::upload::{Upload, UploadState};
 use rowmill_core::ports::{Clock, MultipartObjects, Objects, PortError, UploadStore};
 use upload::upload::{UploadError, UploadLimits};
+use uuid::Uuid;
 
 /// A world in which files of more than 10 bytes are sent in parts of 10.
 struct Bench(World);
@@ -110,7 +111,7 @@ async fn what_is_stored_is_shown_and_only_the_rest_is_signed_again() {
     let theirs = Owner("them".to_owned());
     let stolen = bench.uploads.sign(&theirs, file, SignPartsRequest::default()).await;
     assert!(matches!(stolen, Err(UploadError::Unknown(_))));
-    assert!(matches!(bench.uploads.abort(&theirs, file).await, Err(UploadError::Unknown(_))));
+    assert!(matches!(bench.uploads.delete(&theirs, file).await, Err(UploadError::Unknown(_))));
 
     bench.send_parts(file, &[(3, 10), (4, 10)]).await;
     assert_eq!(numbers(&bench.sign(file, None).await.unwrap()), [0; 0], "complete it now");
@@ -118,7 +119,8 @@ async fn what_is_stored_is_shown_and_only_the_rest_is_signed_again() {
     let ready = bench.uploads.show(&owner(), file).await.unwrap();
     assert_eq!((ready.status, ready.bytes_stored), (UploadStatus::Ready.into(), Some(45)));
     assert!(matches!(bench.sign(file, None).await, Err(UploadError::Ready(_))));
-    assert!(matches!(bench.uploads.abort(&owner(), file).await, Err(UploadError::Ready(_))));
+    bench.uploads.delete(&owner(), file).await.unwrap();
+    bench.is_gone(file, "none").await;
 }
 
 #[tokio::test]
@@ -131,12 +133,12 @@ async fn an_upload_by_a_single_request_gets_its_request_again_until_it_is_stored
     assert!(matches!(bench.sign(file, None).await, Err(UploadError::Ready(_))));
     assert!(!bench.is_outstanding(file));
     let other = bench.announce(5).await.file_guid;
-    bench.uploads.abort(&owner(), other).await.unwrap();
+    bench.uploads.delete(&owner(), other).await.unwrap();
     bench.is_gone(other, "none").await;
 }
 
 #[tokio::test]
-async fn an_abort_frees_the_quota_at_once() {
+async fn a_deletion_frees_the_quota_at_once() {
     let bench = Bench::new();
     let first = bench.announce(45).await.file_guid;
     bench.announce(5).await;
@@ -146,14 +148,14 @@ async fn an_abort_frees_the_quota_at_once() {
     assert!(matches!(full, Err(UploadError::TooMany { .. })));
     bench.send_parts(first, &[(1, 10)]).await;
     let multipart = bench.multipart(first).await;
-    bench.uploads.abort(&owner(), first).await.unwrap();
+    bench.uploads.delete(&owner(), first).await.unwrap();
     bench.is_gone(first, &multipart).await;
     bench.uploads.announce(&owner(), &request).await.unwrap();
-    assert!(matches!(bench.uploads.abort(&owner(), first).await, Err(UploadError::Unknown(_))), "it is gone");
+    assert!(matches!(bench.uploads.delete(&owner(), first).await, Err(UploadError::Unknown(_))), "it is gone");
 }
 
 #[tokio::test]
-async fn a_death_at_any_call_of_an_abort_leaves_what_a_repeated_abort_removes() {
+async fn a_death_at_any_call_of_a_deletion_leaves_what_a_repeated_one_removes() {
     for death in [Death::Before, Death::After] {
         for size in [45, 5] {
             for call in 0.. {
@@ -167,15 +169,15 @@ async fn a_death_at_any_call_of_an_abort_leaves_what_a_repeated_abort_removes() 
                     _ => "none".to_owned(),
                 };
                 bench.faults.plan(call, death);
-                let died = bench.mortal_uploads.abort(&owner(), file).await.is_err();
+                let died = bench.mortal_uploads.delete(&owner(), file).await.is_err();
                 if bench.faults.is_pending() {
-                    assert!(call > 3, "an abort has more calls");
+                    assert!(call > 3, "a deletion has more calls");
                     break;
                 }
                 bench.faults.revive();
                 assert!(died, "call {call}");
-                // As long as anything counts or is stored, the row is there, so that the abort can be repeated.
-                match bench.uploads.abort(&owner(), file).await {
+                // As long as anything counts or is stored, the row is there, so that the request can be repeated.
+                match bench.uploads.delete(&owner(), file).await {
                     Ok(()) | Err(UploadError::Unknown(_)) => bench.is_gone(file, &multipart).await,
                     Err(error) => panic!("{death:?} {call}: {error}"),
                 }
@@ -185,9 +187,8 @@ async fn a_death_at_any_call_of_an_abort_leaves_what_a_repeated_abort_removes() 
 }
 
 #[tokio::test]
-async fn an_abort_that_meets_a_completion_leaves_a_ready_upload_or_none() {
-    let mut seen = [0, 0];
-    for abort_is_frozen in [true, false] {
+async fn a_deletion_that_meets_a_completion_leaves_nothing() {
+    for deletion_is_frozen in [true, false] {
         for call in 0..12 {
             let bench = Arc::new(Bench::new());
             let file = bench.announce(25).await.file_guid;
@@ -195,40 +196,27 @@ async fn an_abort_that_meets_a_completion_leaves_a_ready_upload_or_none() {
             let multipart = bench.multipart(file).await;
             let other = Arc::clone(&bench);
             bench.faults.freeze(call, async move {
-                match abort_is_frozen {
+                match deletion_is_frozen {
                     true => drop(other.uploads.complete(&owner(), file).await),
-                    false => drop(other.uploads.abort(&owner(), file).await),
+                    false => other.uploads.delete(&owner(), file).await.unwrap(),
                 }
             });
-            let frozen = match abort_is_frozen {
-                true => bench.mortal_uploads.abort(&owner(), file).await.err(),
+            let frozen = match deletion_is_frozen {
+                true => bench.mortal_uploads.delete(&owner(), file).await.err(),
                 false => bench.mortal_uploads.complete(&owner(), file).await.err(),
             };
-            bench.faults.thaw();
-            // Both ends are told as they are: what an abort deleted is not called incomplete.
+            let was_frozen = !bench.faults.thaw();
+            // Both ends are told as they are: what was deleted is not called incomplete.
             match &frozen {
-                None | Some(UploadError::Ready(_)) if abort_is_frozen => {}
-                None | Some(UploadError::Aborted(_)) if !abort_is_frozen => {}
-                Some(UploadError::Unknown(_)) => {}
-                other => panic!("{abort_is_frozen}, call {call}: {other:?}"),
+                None => {}
+                Some(UploadError::Aborted(_) | UploadError::Unknown(_)) if !deletion_is_frozen => {}
+                other => panic!("{deletion_is_frozen}, call {call}: {other:?}"),
             }
-            let show = bench.uploads.show(&owner(), file).await;
-            match show {
-                Ok(view) => {
-                    assert_eq!(view.status, UploadStatus::Ready, "call {call}, {frozen:?}");
-                    assert_eq!(bench.objects.head(&keys::upload(file)).await.unwrap().size, 25);
-                    assert!(!bench.is_outstanding(file));
-                    seen[0] += 1;
-                }
-                Err(UploadError::Unknown(_)) => {
-                    bench.is_gone(file, &multipart).await;
-                    seen[1] += 1;
-                }
-                Err(error) => panic!("{error}"),
+            if deletion_is_frozen || was_frozen {
+                bench.is_gone(file, &multipart).await;
             }
         }
     }
-    assert!(seen.iter().all(|times| *times > 0), "both ends are seen: {seen:?}");
 }
 
 #[tokio::test]
@@ -254,9 +242,29 @@ async fn an_upload_that_is_resumed_after_its_day_counts_as_outstanding_again() {
     let [second, third] = [bench.announce(45).await.file_guid, bench.announce(45).await.file_guid];
     let full = bench.sign(file, None).await;
     assert!(matches!(full, Err(UploadError::TooMany { .. })), "{full:?}");
-    bench.uploads.abort(&owner(), second).await.unwrap();
+    bench.uploads.delete(&owner(), second).await.unwrap();
     assert_eq!(numbers(&bench.sign(file, None).await.unwrap()).len(), 5);
     let counted = bench.quotas.outstanding(&owner()).into_iter().find(|upload| upload.file_guid == file).unwrap();
     assert_eq!((counted.bytes, counted.until), (45, bench.clock.now() + OUTSTANDING_FOR));
     assert!(bench.is_outstanding(third));
+}
+
+#[tokio::test]
+async fn a_dropped_file_is_deleted_unless_another_one_lies_in_its_place() {
+    let bench = Bench::new();
+    let key = "inbox/import/daily.csv";
+    let etag = bench.objects.put(key, "text/csv", Bytes::from_static(b"tuesday"), None).await.unwrap();
+    let announced = bench.announce(5).await.file_guid;
+    let announced = bench.upload_rows.upload(announced, bench.clock.now()).await.unwrap();
+    let files = [("\"monday\"", 1), (etag.as_str(), 2)].map(|(etag, number)| {
+        let state = UploadState::Ready { etag: etag.to_owned() };
+        Upload { file_guid: FileGuid(Uuid::from_u128(number)), key: key.to_owned(), state, ..announced.clone() }
+    });
+    for file in &files {
+        bench.upload_rows.create(file).await.unwrap();
+    }
+    bench.uploads.delete(&owner(), files[0].file_guid).await.unwrap();
+    assert!(bench.objects.head(key).await.is_ok(), "the later file stays");
+    bench.uploads.delete(&owner(), files[1].file_guid).await.unwrap();
+    assert!(bench.objects.head(key).await.is_err());
 }

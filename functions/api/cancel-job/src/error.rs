@@ -15,6 +15,8 @@ pub enum ChangeError {
     Unknown(JobGuid),
     #[error("The job has ended with status `{}`, so it can no longer be changed.", .0.as_str())]
     Ended(Status),
+    #[error("The job has not ended, so it cannot be deleted. Cancel it, and delete it when it has ended.")]
+    Active,
     #[error("The job is being stopped, so it can no longer be changed. Wait until it has ended.")]
     Stopping(Status),
     #[error("All items of the job are processed, and it is about to complete.")]

@@ -4,10 +4,11 @@ use lambda_http::{Body, Response};
 use rowmill_api::job::JobView;
 use rowmill_api::problem::ProblemCode;
 use rowmill_api::routes::Operation;
-use rowmill_aws::host::http::{Call, Problem, json_response, path_parameter, read_json, to_be_polled};
+use rowmill_aws::host::http::{Call, Problem, json_response, no_content, path_parameter, read_json, to_be_polled};
 use rowmill_core::model::job::Job;
 
 use crate::cancel::Canceller;
+use crate::delete::Deleter;
 use crate::error::ChangeError;
 use crate::pause::Pauser;
 use crate::retune::Retuner;
@@ -16,17 +17,22 @@ pub struct UseCases {
     pub canceller: Canceller,
     pub pauser: Pauser,
     pub retuner: Retuner,
+    pub deleter: Deleter,
 }
 
-/// Answers `PATCH /api/jobs/{jobGuid}`, and `POST /api/jobs/{jobGuid}/cancel`, `…/pause` and `…/resume`.
+/// Answers `PATCH` and `DELETE /api/jobs/{jobGuid}`, and `POST /api/jobs/{jobGuid}/cancel`, `…/pause` and `…/resume`.
 pub async fn handle(use_cases: &UseCases, call: Call) -> Result<Response<Body>, Problem> {
-    let UseCases { canceller, pauser, retuner } = use_cases;
+    let UseCases { canceller, pauser, retuner, deleter } = use_cases;
     let (owner, job_guid) = (call.owner()?, path_parameter(&call.request, "jobGuid")?);
     let job = match call.operation {
         Operation::RetuneJob => {
             let limits = read_json(&call.request)?;
             let job = retuner.retune(owner, job_guid, &limits).await?;
             return Ok(answer(200, canceller, &job).await);
+        }
+        Operation::DeleteJob => {
+            deleter.delete(owner, job_guid).await?;
+            return Ok(no_content());
         }
         Operation::CancelJob => canceller.cancel(owner, job_guid, call.is_by_operator()).await?,
         Operation::PauseJob => pauser.pause(owner, job_guid).await?,
@@ -49,6 +55,7 @@ impl From<ChangeError> for Problem {
         let problem = |code| Self::new(code, error.to_string());
         match error {
             ChangeError::Unknown(_) => Self::not_found(error.to_string()),
+            ChangeError::Active => problem(ProblemCode::JobActive),
             ChangeError::Ended(status) => problem(ProblemCode::JobEnded).job_status(status),
             ChangeError::Stopping(status) | ChangeError::Completing(status) => {
                 problem(ProblemCode::JobEnding).job_status(status)

@@ -1,13 +1,15 @@
 //! Start-up: builds the use cases once, then serves requests.
 
 use rowmill_aws::host::serve;
+use rowmill_core::model::job::LEASE_MARGIN;
 use rowmill_core::model::owner_priorities::OwnerPriorities;
 use rowmill_core::ports::BoxError;
 use rowmill_core::wiring::{Missing, Ports};
-use rowmill_settings::{Deadlines, JobRetention, OwnerPrioritySettings};
+use rowmill_settings::{Deadlines, JobRetention, OwnerPrioritySettings, Recovery};
 
 use crate::cancel::Canceller;
 use crate::declaration::FUNCTION;
+use crate::delete::Deleter;
 use crate::handler::{self, UseCases};
 use crate::pause::Pauser;
 use crate::retune::Retuner;
@@ -21,6 +23,7 @@ pub async fn start() -> Result<(), BoxError> {
         canceller: Canceller::new(ports, jobs)?,
         pauser: Pauser::new(ports)?,
         retuner: Retuner::new(ports, runtime.settings::<Deadlines>()?, jobs, priorities)?,
+        deleter: Deleter::new(ports, runtime.settings::<Recovery>()?)?,
     };
     serve::api(&runtime, use_cases, handler::handle).await
 }
@@ -46,5 +49,13 @@ impl Retuner {
     ) -> Result<Self, Missing> {
         let (deadline_max, retention) = (deadlines.maximum_seconds, jobs.retention);
         Ok(Self { pauser: Pauser::new(ports)?, deadline_max, retention, owner_priorities })
+    }
+}
+
+impl Deleter {
+    pub fn new(ports: &Ports, recovery: Recovery) -> Result<Self, Missing> {
+        // No time limit is longer.
+        let silent = recovery.stale + LEASE_MARGIN;
+        Ok(Self { jobs: ports.jobs.get()?, clock: ports.clock.get()?, silent })
     }
 }

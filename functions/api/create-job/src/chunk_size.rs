@@ -156,7 +156,7 @@ mod tests {
         assert_eq!(of_items(fast, &created, input), LIMITS, "without a factor");
         let created = CreateLimits { fast_factor: 20, ..created };
         assert_eq!(of_items(Items { have_outputs: true, ..fast }, &created, input), LIMITS, "with outputs");
-        let dataset = Source::Dataset { dataset: "d".into(), of: None };
+        let dataset = Source::Dataset { dataset: "d".into(), keys_of: None };
         for cost in [CostClass::Fast, CostClass::Remote] {
             assert_eq!(
                 of_items(of_cost(cost), &created, (&dataset, input.1)),

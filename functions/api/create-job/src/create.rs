@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use rowmill_api::request::{DedupeBy, JobSource};
-use rowmill_core::job_types::{JobTypes, undo_by_path};
+use rowmill_core::job_types::{JobTypes, by_path};
 use rowmill_core::model::ids::{JobGuid, Owner};
 use rowmill_core::model::job::states::Status;
 use rowmill_core::model::job::{Job, Priority};
@@ -181,7 +181,10 @@ impl Creator {
     /// The job that an earlier try of the same request created. That try may have died before it sent the message, so
     /// the message is sent again while the job is waiting. A repeated message has no effect.
     async fn before(&self, job: JobGuid) -> Result<Job, CreateJobError> {
-        Ok(self.woken(self.jobs.job(job).await?).await)
+        match self.jobs.job(job).await? {
+            job if job.is_gone(self.clock.now()) => Err(PortError::NotFound.into()),
+            job => Ok(self.woken(job).await),
+        }
     }
 
     /// The job, after its message was sent if it is waiting.
@@ -252,7 +255,7 @@ impl Creator {
                 or_awaited(request, self.detector(now).unread(owner, request).await)?
             }
             (InputKind::Dataset, _) => source::dataset(request)?,
-            (InputKind::Undone, _) => return Err(undo_by_path().into()),
+            (InputKind::Keys, _) => return Err(by_path(job_type.name()).into()),
             (InputKind::None, _) => {
                 source::refuse_input(request, "has no input")?;
                 source::one_item()

@@ -32,7 +32,8 @@ pub static FUNCTION: Function = Function {
         ),
         Use::of("Uploads", &["dynamodb:GetItem"], &[UPLOADS_TABLE]),
         Use::FILES,
-        Use::of("Datasets", &["dynamodb:GetItem"], &[RECORDS_TABLE]).why("Whether a dataset exists."),
+        Use::of("Datasets", &["dynamodb:GetItem", "dynamodb:DeleteItem"], &[RECORDS_TABLE])
+            .why("Whether a dataset exists; takes a deleted one off the list."),
         Use::of("Results", &["s3:GetObject"], &[BUCKET])
             .parts(&["/results/*"])
             .why("A result of a job as the input of a new one."),

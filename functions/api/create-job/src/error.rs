@@ -35,6 +35,9 @@ pub enum CreateJobError {
     /// The caller has no such job to undo.
     #[error("There is no job {0}, or it has expired.")]
     NoSuchJob(JobGuid),
+    /// The caller has no such dataset to delete.
+    #[error("There is no dataset `{0}`.")]
+    NoSuchDataset(String),
     #[error("The job cannot be undone: {0}.")]
     NotUndoable(NotUndoable),
     /// Until then a run that has not seen the end of the job may write records.

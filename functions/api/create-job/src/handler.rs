@@ -15,13 +15,17 @@ use rowmill_aws::host::http::{
 use crate::create::{Accepted, CreateJobError, Creator};
 use crate::request::CreateJobRequest;
 
-/// Answers `POST /api/jobs`, `POST /api/jobs/estimate`, `POST /api/jobs/{jobGuid}/undo` and
-/// `POST /api/uploads/{fileGuid}/preview`.
+/// Answers `POST /api/jobs`, `POST /api/jobs/estimate`, `POST /api/jobs/{jobGuid}/undo`,
+/// `DELETE /api/datasets/{dataset}` and `POST /api/uploads/{fileGuid}/preview`.
 pub async fn handle(creator: &Creator, call: Call) -> Result<Response<Body>, Problem> {
     match call.operation {
         Operation::CreateJob => create(creator, &call).await,
         Operation::EstimateJob => estimate(creator, &call).await,
         Operation::UndoJob => undo(creator, &call).await,
+        Operation::DeleteDataset => {
+            let name: String = path_parameter(&call.request, "dataset")?;
+            answer(creator, creator.delete_dataset(call.owner()?, &name).await).await
+        }
         Operation::PreviewUpload => preview(creator, &call).await,
         _ => Err(Problem::no_such_route()),
     }
@@ -86,7 +90,7 @@ pub fn problem(error: CreateJobError, creator: &Creator) -> Problem {
         }
         CreateJobError::UnknownJob { field, .. } => Problem::new(ProblemCode::InvalidRequest, detail).field(field),
         CreateJobError::JobActive(_) => Problem::new(ProblemCode::JobActive, detail).field("source"),
-        CreateJobError::NoSuchJob(_) => Problem::not_found(detail),
+        CreateJobError::NoSuchJob(_) | CreateJobError::NoSuchDataset(_) => Problem::not_found(detail),
         CreateJobError::NotUndoable(_) => Problem::new(ProblemCode::NotUndoable, detail),
         CreateJobError::RunsLive(until) => {
             let wait = until.duration_since(creator.clock.now()).as_secs().max(0).unsigned_abs() + 1;

@@ -13,6 +13,7 @@ pub mod chunk_size;
 pub mod create;
 pub mod declaration;
 pub mod dedupe;
+mod delete;
 pub mod error;
 pub mod estimate;
 pub mod handler;

@@ -301,7 +301,7 @@ pub fn awaited(request: &CreateJobRequest, file: AwaitedFile) -> Result<Detected
 pub fn dataset(request: &CreateJobRequest) -> Result<DetectedSource, InvalidField> {
     refuse_input(request, "reads the dataset that `params.dataset` names")?;
     let dataset = request.params.get("dataset").and_then(Value::as_str).unwrap_or_default().to_owned();
-    Ok(json_lines(Source::Dataset { dataset, of: None }, FirstText::default()))
+    Ok(json_lines(Source::Dataset { dataset, keys_of: None }, FirstText::default()))
 }
 
 /// The source of a job whose text comes with the request: JSON lines. It is stored before the job is created, and has

@@ -3,12 +3,14 @@
 //! First the row of the job names its undo: from then on it gets no further attempt. Then the undo is created under that
 //! name. If the process dies in between, the same request creates it.
 
+use std::time::Duration;
+
 use jiff::Timestamp;
 use rowmill_core::job_types::{NotUndoable, UNDO, UNDONE_JOB, undoable_dataset};
 use rowmill_core::model::ids::{JobGuid, Owner};
-use rowmill_core::model::job::{End, Job, LEASE_MARGIN};
+use rowmill_core::model::job::{End, Job, LEASE_MARGIN, REQUEST_LIMIT, created_at};
 use rowmill_core::model::records::dataset_of;
-use rowmill_core::model::spec::Source;
+use rowmill_core::model::spec::{KeysOf, Source};
 use rowmill_core::ports::{NewJob, PortError, found};
 use rowmill_core::progress::update::update_job;
 use rowmill_formats::FirstText;
@@ -17,6 +19,10 @@ use serde_json::json;
 use crate::create::{Accepted, CreateJobError, Creator, Specified};
 use crate::request::CreateJobRequest;
 use crate::source::json_lines;
+
+/// Time after which nobody creates a job any more under a name that was drawn before. An older job that is not there was
+/// deleted or has expired, and its name must not come back. No job is erased so soon.
+const CUT_SHORT: Duration = REQUEST_LIMIT.saturating_add(LEASE_MARGIN);
 
 impl Creator {
     /// Creates the undo of the owner's job, or finds the one that the same request created before.
@@ -27,10 +33,13 @@ impl Creator {
         let now = self.clock.now();
         let job = found(self.jobs.owned(owner, undone, now).await)?.ok_or(CreateJobError::NoSuchJob(undone))?;
         let end = job.end().ok_or(CreateJobError::JobActive(undone))?;
-        let before = match job.undone_by {
-            Some(by) => found(self.jobs.owned(owner, by, now).await)?,
+        let named = match job.undone_by {
+            Some(by) => found(self.jobs.job(by).await)?,
             None => None,
         };
+        let is_drawn_now = |by| named.is_none() && created_at(by).is_some_and(|at| now < at + CUT_SHORT);
+        let is_cut_short = job.undone_by.filter(|by| is_drawn_now(*by));
+        let before = named.filter(|undo| !undo.is_gone(now));
         if let Some(by) = before.as_ref().and_then(|undo| undo.undone_by) {
             return Err(NotUndoable::UndoneAgain(by).into());
         }
@@ -46,12 +55,12 @@ impl Creator {
         let request = CreateJobRequest::of(UNDO, [(UNDONE_JOB.to_owned(), json!(undone))].into_iter().collect());
         let (job_type, priority) = (self.job_type(&request)?, self.priority(owner, &request)?);
         self.refuse_if_full(owner, &request).await?;
-        let by = match (job.undone_by, before) {
-            // Its creation was cut short.
-            (Some(by), None) => by,
-            (_, before) => self.named_undo(&job, before.map(|undo| undo.job_guid), now).await?,
+        let by = match is_cut_short {
+            Some(by) => by,
+            // It left items, or was deleted, or has expired.
+            None => self.named_undo(&job, job.undone_by, now).await?,
         };
-        let source = json_lines(Source::Dataset { dataset, of: Some(undone) }, FirstText::default());
+        let source = json_lines(Source::Dataset { dataset, keys_of: Some(KeysOf::Job(undone)) }, FirstText::default());
         let Specified { spec, warnings: _, texts: _ } =
             self.specified_over(source, owner, &request, &**job_type, by, now).await?;
         let job = self.job_row(&spec, &request, priority);
@@ -71,8 +80,9 @@ impl Creator {
         let by = self.entropy.job_guid(now);
         match update_job(&*self.jobs, job, |job| job.undo(by, before)).await?.done() {
             Ok(job) => Ok(job.undone_by.unwrap_or(by)),
+            Err(job) if job.is_gone(now) => Err(CreateJobError::NoSuchJob(job.job_guid)),
             // Another request was first, or a redrive.
-            Err(job) => job.undone_by.ok_or(CreateJobError::JobActive(job.job_guid)),
+            Err(job) => job.undone_by.filter(|by| Some(*by) != before).ok_or(CreateJobError::JobActive(job.job_guid)),
         }
     }
 

@@ -62,7 +62,7 @@ impl FetchOrders {
         let message = FetchMessage { file_guid: upload.file_guid, owner: owner.clone() };
         if let Err(error) = self.fetches.send(&[message]).await {
             // If it was sent all the same, there is nothing to fetch.
-            uploads.abort(owner, upload.file_guid).await?;
+            uploads.delete(owner, upload.file_guid).await?;
             return Err(error.into());
         }
         Ok(UploadView::from(&upload))

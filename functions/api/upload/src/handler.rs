@@ -47,9 +47,9 @@ pub async fn handle(routes: &UploadRoutes, call: Call) -> Result<Response<Body>,
             let view = uploads.sign(owner, file_guid, body).await;
             Ok(json_response(200, &view.map_err(|error| problem(error, uploads))?))
         }
-        Operation::AbortUpload => {
-            let aborted = uploads.abort(owner, path_parameter(request, "fileGuid")?).await;
-            aborted.map_err(|error| problem(error, uploads))?;
+        Operation::DeleteUpload => {
+            let deleted = uploads.delete(owner, path_parameter(request, "fileGuid")?).await;
+            deleted.map_err(|error| problem(error, uploads))?;
             Ok(no_content())
         }
         _ => Err(Problem::no_such_route()),

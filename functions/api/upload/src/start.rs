@@ -25,8 +25,8 @@ pub async fn start() -> Result<(), BoxError> {
 impl Uploads {
     pub fn new(ports: &Ports, limits: UploadLimits) -> Result<Self, Missing> {
         let (objects, transfers, multipart) = (ports.objects.get()?, ports.transfers.get()?, ports.multipart.get()?);
-        let (uploads, outstanding) = (ports.uploads.get()?, ports.outstanding.get()?);
+        let (erasures, uploads, outstanding) = (ports.erasures.get()?, ports.uploads.get()?, ports.outstanding.get()?);
         let (clock, entropy) = (ports.clock.get()?, ports.entropy.get()?);
-        Ok(Self { uploads, objects, transfers, multipart, outstanding, clock, entropy, limits })
+        Ok(Self { uploads, objects, transfers, multipart, erasures, outstanding, clock, entropy, limits })
     }
 }

@@ -1,16 +1,17 @@
-//! Announced uploads that are not complete: what is stored of them, links to send the rest, and their abort.
+//! Announced uploads: what is stored of them, links to send the rest, and their deletion.
 //!
-//! **Abort.** In this order: abort the multipart upload, look whether the object exists, remove the outstanding upload,
-//! remove the row unless it is ready. If the process dies after one of these writes, the row is still there, and a
-//! repeated abort does the rest; in between the upload cannot be resumed. If the row went first, nobody could give the
-//! owner's room back before its day is over, nor delete the parts before they expire.
+//! **Delete.** In this order: abort the multipart upload, erase the object, remove the outstanding upload, remove the row.
+//! If the process dies after one of these writes, the row is still there, and a repeated request does the rest; in between
+//! the upload cannot be resumed. If the row went first, nobody could give the owner's room back before its day is over,
+//! nor delete the parts before they expire.
 //!
-//! **Abort against complete.** Either S3 aborts the multipart upload first: then there will never be an object, and
-//! `complete` finds nothing and says that the upload was aborted. Or S3 completes it first: then the abort finds the
-//! object and changes nothing. An upload by a single request can be stored after the abort looked for its object, with
-//! a link that is still valid. That object has no row; the bucket's lifecycle removes it.
+//! **Delete against complete.** Either S3 aborts the multipart upload first: then there will never be an object. Or S3
+//! completes it first: then the object is erased. In both cases `complete` finds no row, or no object, and says so. An
+//! upload by a single request can be stored after its deletion, with a link that is still valid. That object has no row;
+//! the bucket's lifecycle removes it.
 
 use rowmill_core::model::ids::{FileGuid, Owner};
+use rowmill_core::model::keys;
 use rowmill_core::model::outstanding::OUTSTANDING_FOR;
 use rowmill_core::model::upload::{FetchFailure, Multipart, Upload, UploadState};
 use rowmill_core::ports::{PARTS_MAX, PortError, UploadedPart};
@@ -101,23 +102,32 @@ impl Uploads {
         }
     }
 
-    /// Aborts an upload that is not ready: deletes its parts, gives back what it counts for, and removes its row.
+    /// Deletes an upload: what is stored of it, what it counts for, and its row.
     ///
     /// # Errors
-    /// See [`UploadError`]; `Ready` if all bytes are stored.
-    pub async fn abort(&self, owner: &Owner, file_guid: FileGuid) -> Result<(), UploadError> {
-        let mut upload = self.owned(owner, file_guid).await?;
+    /// See [`UploadError`].
+    pub async fn delete(&self, owner: &Owner, file_guid: FileGuid) -> Result<(), UploadError> {
+        let upload = self.owned(owner, file_guid).await?;
         if let UploadState::Pending { multipart: Some(multipart) } = &upload.state {
             self.abort_multipart(&upload, &multipart.id).await?;
         }
-        // Its parts are gone now, so it is either complete or gone.
-        if matches!(self.stored(&mut upload).await?, Stored::Ready) {
-            return Err(UploadError::Ready(file_guid));
+        if self.has_own_object(&upload).await? {
+            self.erasures.erase_object(&upload.key).await?;
         }
         self.outstanding.remove(owner, file_guid).await?;
-        match self.uploads.remove_unfinished(file_guid).await {
-            Err(PortError::Changed) => Err(UploadError::Ready(file_guid)),
-            removed => Ok(removed?),
+        Ok(self.uploads.remove(file_guid).await?)
+    }
+
+    /// True if the object under its key may be its own. Another file may have been dropped under the same key since.
+    async fn has_own_object(&self, upload: &Upload) -> Result<bool, PortError> {
+        let UploadState::Ready { etag } = &upload.state else { return Ok(true) };
+        if upload.key == keys::upload(upload.file_guid) {
+            return Ok(true);
+        }
+        match self.objects.head(&upload.key).await {
+            Ok(head) => Ok(head.etag == *etag),
+            Err(PortError::NotFound) => Ok(false),
+            Err(error) => Err(error),
         }
     }
 

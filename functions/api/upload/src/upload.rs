@@ -17,8 +17,8 @@ use rowmill_core::model::keys;
 use rowmill_core::model::outstanding::{OUTSTANDING_FOR, OutstandingUpload};
 use rowmill_core::model::upload::{Multipart, Upload, UploadState};
 use rowmill_core::ports::{
-    Clock, DirectTransfers, Entropy, MultipartObjects, Objects, OutstandingUploads, PortError, UploadStore,
-    UploadedPart, expiry,
+    Clock, DirectTransfers, Entropy, MultipartObjects, ObjectErasures, Objects, OutstandingUploads, PortError,
+    UploadStore, UploadedPart, expiry,
 };
 
 use crate::announced::{check_names, parse_sha256};
@@ -41,6 +41,7 @@ pub struct Uploads {
     pub transfers: Arc<dyn DirectTransfers>,
     /// Joins the parts of a file.
     pub multipart: Arc<dyn MultipartObjects>,
+    pub erasures: Arc<dyn ObjectErasures>,
     pub outstanding: Arc<dyn OutstandingUploads>,
     pub clock: Arc<dyn Clock>,
     /// Generates the names of uploads.

@@ -64,6 +64,7 @@ class DatasetPage extends HTMLElement {
   #found = h("p", { class: "hint", role: "status" });
   #more = h("button", { type: "button", text: "More", hidden: true, on: { click: () => this.#load() } });
   #prefix = text({ placeholder: "all" })();
+  #delete = h("button", { type: "button", class: "danger", text: "Delete dataset", on: { click: () => this.#erase() } });
 
   connectedCallback() {
     this.#name = this.getAttribute("name") ?? "";
@@ -71,9 +72,23 @@ class DatasetPage extends HTMLElement {
     const search = (/** @type {Event} */ event) => { event.preventDefault(); this.#begin(); };
     this.replaceChildren(
       h("div", { class: "title-line" }, h("h1", { text: this.#name }),
-        h("form", { class: "filters", on: { submit: search } }, field("Keys that begin with", this.#prefix), h("button", { type: "submit", text: "Show" }))),
+        h("form", { class: "filters", on: { submit: search } }, field("Keys that begin with", this.#prefix), h("button", { type: "submit", text: "Show" })), this.#delete),
       this.#notice, this.#table, this.#found, this.#more);
     this.#begin();
+  }
+
+  /** Creates the job that deletes the records, and shows it. */
+  async #erase() {
+    if (!confirm("Delete all records of this dataset? This cannot be undone.")) return;
+    this.#delete.disabled = true;
+    try {
+      const { jobGuid } = await (await api.call("DELETE", `/api/datasets/${encodeURIComponent(this.#name)}`)).json();
+      location.hash = `#/jobs/${jobGuid}`;
+    } catch (error) {
+      this.#notice.say(api.reason(error));
+    } finally {
+      this.#delete.disabled = false;
+    }
   }
 
   #begin() {

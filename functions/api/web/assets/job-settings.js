@@ -16,11 +16,12 @@ class JobSettings extends HTMLElement {
   #again = h("button", { type: "button", text: "Run again", on: { click: () => this.#run(this.#again, "") } });
   #forReal = h("button", { type: "button", class: "primary", text: "Run for real", hidden: true, on: { click: () => this.#run(this.#forReal, "?dryRun=false") } });
   #undo = h("button", { type: "button", class: "danger", text: "Undo", hidden: true, on: { click: () => this.#reverse() } });
+  #delete = h("button", { type: "button", class: "danger", text: "Delete", hidden: true, on: { click: () => this.#erase() } });
   #undone = h("a", { text: "The job that undoes this one", hidden: true });
   #details = h("details", { class: "panel", on: { toggle: () => this.#details.open && this.#load() } },
     h("summary", {}, h("h2", { text: "Settings" })), this.#notice, this.#facts,
     h("p", { class: "hint", text: "A new job of the same type, over the same input, with the same params and limits. \"Run for real\" does what a dry run has checked." }),
-    h("div", { class: "actions" }, this.#again, this.#forReal, this.#undo, this.#undone));
+    h("div", { class: "actions" }, this.#again, this.#forReal, this.#undo, this.#delete, this.#undone));
 
   connectedCallback() {
     this.replaceChildren(this.#details);
@@ -30,7 +31,8 @@ class JobSettings extends HTMLElement {
   update(job) {
     this.#guid = job.jobGuid;
     const { undoneBy } = job;
-    show(this.#again, job.jobType !== "undo");
+    show(this.#again, !["delete", "undo"].includes(job.jobType));
+    show(this.#delete, hasEnded(job));
     show(this.#undo, ["import", "undo"].includes(job.jobType) && hasEnded(job));
     show(this.#undone, Boolean(undoneBy));
     if (undoneBy) this.#undone.setAttribute("href", `#/jobs/${undoneBy}`);
@@ -70,6 +72,19 @@ class JobSettings extends HTMLElement {
       this.#notice.say(api.reason(error));
     } finally {
       this.#undo.disabled = false;
+    }
+  }
+
+  async #erase() {
+    if (!confirm("Delete this job? Its results, failed rows and settings cannot be read any more. Its file and its records stay.")) return;
+    this.#delete.disabled = true;
+    try {
+      await api.call("DELETE", `/api/jobs/${this.#guid}`);
+      location.hash = "#/jobs";
+    } catch (error) {
+      this.#notice.say(api.reason(error));
+    } finally {
+      this.#delete.disabled = false;
     }
   }
 

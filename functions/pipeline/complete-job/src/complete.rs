@@ -209,7 +209,8 @@ impl Completer {
 
     /// Copies the results of a job that has ended, if that is wanted and time allows. This is its end then.
     async fn copied(&self, job: &Job, end: CompletionEnd, slot: InvocationSlot) -> Result<CompletionEnd, PortError> {
-        let Some(results) = job.end().and_then(|end| end.results) else { return Ok(end) };
+        let end_seen = job.end().filter(|_| job.deleted_at.is_none());
+        let Some(results) = end_seen.and_then(|end| end.results) else { return Ok(end) };
         if self.copier.copy(job.job_guid, &results, slot.time_limit).await? {
             return Ok(end);
         }

@@ -45,6 +45,7 @@ pub static FUNCTION: Function = Function {
             &[
                 "dynamodb:BatchGetItem",
                 "dynamodb:GetItem",
+                "dynamodb:PartiQLDelete",
                 "dynamodb:PartiQLInsert",
                 "dynamodb:PartiQLUpdate",
                 "dynamodb:PutItem",
@@ -55,7 +56,7 @@ pub static FUNCTION: Function = Function {
         .why(
             "PartiQL statements upsert records, many in a request, each with its own condition. The others find \
                   out, once for each dataset, how many partitions it has, store it, and list the dataset. BatchGetItem \
-                  reads the records that an import or an undo changes.",
+                  reads the records that an import, an undo or a deletion changes.",
         ),
         Use::of("Tasks", &["dynamodb:GetItem", "dynamodb:UpdateItem", "dynamodb:DeleteItem"], &[TASKS_TABLE])
             .why("Offers chunks to workers and calls services with them, which may answer at once."),

@@ -9,8 +9,8 @@ use std::sync::Arc;
 use bytes::Bytes;
 use jiff::Timestamp;
 use rowmill_core::model::chunk_index::RecordPosition;
-use rowmill_core::model::ids::JobGuid;
 use rowmill_core::model::records::{Dataset, DatasetRecord, RecordItem};
+use rowmill_core::model::spec::KeysOf;
 use rowmill_core::model::tally::CHUNKS_PER_TALLY;
 use rowmill_core::ports::{Clock, KeyRange, PortError, Reading, RecordStore};
 use rowmill_core::text::{Chunk, ChunkLimits, ChunkMode, Position};
@@ -25,9 +25,9 @@ pub struct DatasetCut {
     records: Arc<dyn RecordStore>,
     clock: Arc<dyn Clock>,
     dataset: Dataset,
-    /// The job whose records are read, if not all are.
-    of: Option<JobGuid>,
-    /// The last record read that is not of this job, if no chunk ends after it.
+    /// If only keys are read: of which records.
+    keys_of: Option<KeysOf>,
+    /// The last record read that is none of these, if no chunk ends after it.
     passed: Option<(u32, String)>,
     /// Total weight of its partitions.
     weight: u64,
@@ -58,7 +58,7 @@ impl DatasetCut {
     pub fn new(
         records: Arc<dyn RecordStore>,
         clock: Arc<dyn Clock>,
-        (dataset, of): (Dataset, Option<JobGuid>),
+        (dataset, keys_of): (Dataset, Option<KeysOf>),
         weight: u64,
         limits: ChunkLimits,
         start: Position,
@@ -69,7 +69,7 @@ impl DatasetCut {
             records,
             clock,
             dataset,
-            of,
+            keys_of,
             passed: None,
             weight,
             limits,
@@ -98,7 +98,7 @@ impl DatasetCut {
         while !is_time_up && tally.chunks.len() < CHUNKS_PER_TALLY && bytes < STORED_TALLY_BYTES {
             while !self.fills_a_chunk() && !self.is_read() {
                 if self.clock.now() >= time_limit {
-                    if self.of.is_none() || !self.has_progress(&tally) {
+                    if self.keys_of.is_none() || !self.has_progress(&tally) {
                         return Err(CutError::OutOfTime);
                     }
                     is_time_up = true;
@@ -112,7 +112,7 @@ impl DatasetCut {
             self.cut_chunk(&mut tally, &mut stored);
             bytes += tally.inputs.last().map_or(0, Bytes::len);
         }
-        // What is read and in no chunk is not of the job.
+        // What is read and in no chunk is none of them.
         if self.read.is_empty() && !tally.chunks.is_empty() {
             self.at = self.read_to.clone();
         }
@@ -121,7 +121,7 @@ impl DatasetCut {
         Ok(tally)
     }
 
-    /// True if the next invocation can go on behind what was read. Of a long way of records that are not of the job, the
+    /// True if the next invocation can go on behind what was read. Of a long way of records that are none of them, the
     /// last one becomes an item: what is read is remembered by chunks alone.
     fn has_progress(&mut self, tally: &CutTally) -> bool {
         if self.read.is_empty()
@@ -154,13 +154,14 @@ impl DatasetCut {
         let RecordPosition { partition, after } = &self.read_to;
         let partition = *partition;
         // What a job has written in its last second is of that job too.
-        let reading = if self.of.is_some() { Reading::Latest } else { Reading::Recent };
+        let reading = if self.keys_of.is_some() { Reading::Latest } else { Reading::Recent };
         let keys = KeyRange::behind(after.as_deref());
         let page = self.records.page(&self.dataset, partition, keys, PAGE_RECORDS, reading).await?;
         for record in page.records {
-            match self.of {
-                Some(job) if record.is_of(job) => self.push(partition, record.latest.key, Map::new()),
-                Some(_) => self.passed = Some((partition, record.latest.key)),
+            match self.keys_of {
+                Some(KeysOf::Stored) => self.push(partition, record.latest.key, Map::new()),
+                Some(KeysOf::Job(job)) if record.is_of(job) => self.push(partition, record.latest.key, Map::new()),
+                Some(KeysOf::Job(_)) => self.passed = Some((partition, record.latest.key)),
                 None => {
                     if let Some(DatasetRecord { key, fields, .. }) = record.visible() {
                         self.push(partition, key, fields);

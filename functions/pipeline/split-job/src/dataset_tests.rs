@@ -6,6 +6,7 @@ use rowmill_core::in_memory::InMemoryRecordStore;
 use rowmill_core::model::chunk_index::RecordPosition;
 use rowmill_core::model::ids::JobGuid;
 use rowmill_core::model::records::{Dataset, DatasetRecord, RecordItem, RecordVersion, Writer};
+use rowmill_core::model::spec::KeysOf;
 use rowmill_core::ports::RecordStore;
 use rowmill_core::text::{ChunkLimits, Position};
 
@@ -42,7 +43,7 @@ async fn a_split_with_little_time_finds_the_records_of_a_job_among_many() {
         let (mut at, mut start) = (RecordPosition::default(), Position { offset: 0, row: 1 });
         let (mut found, mut others, mut invocations) = (BTreeSet::new(), 0, 0);
         loop {
-            let reads = (dataset.clone(), Some(job));
+            let reads = (dataset.clone(), Some(KeysOf::Job(job)));
             let clock = Arc::new(Ticking::default());
             let mut cut = DatasetCut::new(records.clone(), clock, reads, 100, limits, start, at.clone());
             let tally = cut.next_tally(second(seconds)).await.map_err(|error| match error {

@@ -236,14 +236,14 @@ impl Splitter {
             (None, Source::Awaited(_)) => {
                 return Err(PortError::invalid("splitting a job", "its file is not there yet"));
             }
-            (None, Source::Dataset { dataset, of }) => {
+            (None, Source::Dataset { dataset, keys_of }) => {
                 let at = self.records_before(job, point).await?;
                 let opened = self.records.opened(&dataset_of(&spec.owner, dataset)).await?;
                 // It was there when the job was created.
                 let gone = || PortError::invalid("exporting a dataset", "the row of the dataset was removed");
                 let dataset = opened.ok_or_else(gone)?;
                 let (records, weight) = (Arc::clone(&self.records), job.data_bytes);
-                let reads = (dataset, *of);
+                let reads = (dataset, *keys_of);
                 Cut::Dataset(Box::new(DatasetCut::new(records, clock, reads, weight, spec.limits, start, at)))
             }
         })

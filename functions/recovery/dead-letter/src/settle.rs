@@ -109,6 +109,8 @@ impl DeadLetters {
     pub async fn settle(&self, message_id: &str, message: &DeadMessage) -> Result<DeadLetterEnd, PortError> {
         let job = match self.jobs.job(message.job_guid()).await {
             Err(PortError::NotFound) => return Ok(DeadLetterEnd::Obsolete),
+            // Its rows are being erased.
+            Ok(job) if job.deleted_at.is_some() => return Ok(DeadLetterEnd::Obsolete),
             job => job?,
         };
         self.record(message_id, message).await?;

@@ -135,6 +135,7 @@ fn ports(clients: &Clients) -> Ports {
         }),
         objects: Port::on(settings::BUCKET.read(), |name| bucket(name) as _),
         multipart: Port::on(settings::BUCKET.read(), |name| bucket(name) as _),
+        erasures: Port::on(settings::BUCKET.read(), |name| bucket(name) as _),
         lists: Port::on(settings::BUCKET.read(), |name| bucket(name) as _),
         transfers: Port::on(settings::BUCKET.read(), |name| bucket(name) as _),
         fetches: Port(queue(clients, settings::FETCHES_QUEUE)),

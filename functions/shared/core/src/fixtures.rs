@@ -123,6 +123,7 @@ pub fn full_job() -> Job {
             selection: Some(Selection { codes: vec!["ragged_row".into()], ..Selection::default() }),
         }),
         undone_by: Some(JobGuid(Uuid::from_u128(11))),
+        deleted_at: None,
         composing: Some(RunId::from_bytes([5; 7])),
         recoveries: 7,
         paused_at: Some(at(10)),

@@ -7,8 +7,8 @@ use crate::model::job_type_limits::JobTypeLimits;
 use crate::model::messages::{ChunkMessage, CompletionMessage, FetchMessage, SplitMessage};
 use crate::ports::{
     BatchRunner, Blocks, Breakers, Clock, Connections, Deliveries, DirectTransfers, Entropy, Events, JobStore,
-    MultipartObjects, ObjectLists, Objects, OutstandingUploads, Queue, RecordStore, RequestCounts, Subscriptions,
-    Tasks, Tickets, UploadStore,
+    MultipartObjects, ObjectErasures, ObjectLists, Objects, OutstandingUploads, Queue, RecordStore, RequestCounts,
+    Subscriptions, Tasks, Tickets, UploadStore,
 };
 use crate::sending::lane_router::LaneRouter;
 use crate::sending::priority_router::PriorityRouter;
@@ -26,6 +26,7 @@ pub struct Ports {
     pub objects: Port<dyn Objects>,
     pub multipart: Port<dyn MultipartObjects>,
     pub transfers: Port<dyn DirectTransfers>,
+    pub erasures: Port<dyn ObjectErasures>,
     /// The files in external buckets.
     pub lists: Port<dyn ObjectLists>,
     /// Files to fetch.

@@ -21,12 +21,14 @@ const BOUNDS: [Bound; 4] = [
 ];
 
 /// In a stack for tests, which has one clock, a shorter time only costs messages and runs.
-const BOUNDS_IN_PRODUCTION: [Bound; 4] = [
+const BOUNDS_IN_PRODUCTION: [Bound; 5] = [
     // A run may begin up to the end of the request that pauses or stops its job.
     ("StopGraceSeconds", 1, &[PROCESS], REQUEST_AND_CLOCKS, "running chunks count as skipped, or run twice"),
     ("StaleSeconds", 1, &["SplitTimeoutSeconds"], 0, "jobs that are being split are recovered"),
     ("StaleSeconds", 1, &["CompleteTimeoutSeconds"], 0, "jobs whose results are being composed are recovered"),
     ("StaleSeconds", 1, &["DeadLetterTimeoutSeconds"], 0, "jobs whose dead letter is being settled are recovered"),
+    // With the shortest time limit of chunks that is 300 s, the time limit of `fetch-file`. None that is fixed is longer.
+    ("StaleSeconds", 1, &[PROCESS], 240, "what is deleted may be erased while a function is at work on it"),
 ];
 
 const PROCESS: &str = "ProcessTimeoutSeconds";
@@ -72,12 +74,12 @@ mod tests {
     fn each_time_must_be_above_its_bound() {
         for (parameter, least, limit, seconds) in [
             ("StopGraceSeconds", 170, PROCESS, 120),
-            ("StaleSeconds", 121, PROCESS, 120),
+            ("StaleSeconds", 361, PROCESS, 120),
             ("BreakerProbeSeconds", 22, "ProcessTimeoutSeconds=60 and StopGraceSeconds", 150),
             ("SweepBackoffMaxSeconds", 901, "StaleSeconds", 900),
             ("StaleSeconds", 901, "SplitTimeoutSeconds", 900),
-            ("StaleSeconds", 121, "CompleteTimeoutSeconds", 120),
-            ("StaleSeconds", 121, "DeadLetterTimeoutSeconds", 120),
+            ("StaleSeconds", 401, "CompleteTimeoutSeconds", 400),
+            ("StaleSeconds", 401, "DeadLetterTimeoutSeconds", 400),
         ] {
             let last = limit.rsplit(' ').next().unwrap();
             let beside = |value| refusal_of(&[(parameter, value), (last, seconds), (PROCESS, 60)]);

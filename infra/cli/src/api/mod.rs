@@ -169,9 +169,17 @@ impl ApiClient {
         self.answer(call.json(&SignPartsRequest { from })).await
     }
 
-    /// Aborts an upload that is not ready.
-    pub async fn abort_upload(&self, file_guid: FileGuid) -> Result<(), ApiError> {
-        let call = self.call("abort upload", Operation::AbortUpload, &file_guid.to_string());
+    /// Deletes an upload, or what is stored of one that is not complete.
+    pub async fn delete_upload(&self, file_guid: FileGuid) -> Result<(), ApiError> {
+        self.delete(self.call("delete upload", Operation::DeleteUpload, &file_guid.to_string())).await
+    }
+
+    /// Deletes an ended job.
+    pub async fn delete_job(&self, job_guid: JobGuid) -> Result<(), ApiError> {
+        self.delete(self.call("delete job", Operation::DeleteJob, &job_guid.to_string())).await
+    }
+
+    async fn delete(&self, call: Call) -> Result<(), ApiError> {
         match self.tried(call).await {
             // An earlier try got no reply, and was carried out all the same.
             (tries, Err(error)) if tries > 1 && error.is(ProblemCode::NotFound) => Ok(()),
@@ -295,6 +303,11 @@ impl ApiClient {
     /// The job that undoes a job. Undoing one again changes nothing.
     pub async fn undo_job(&self, job_guid: JobGuid) -> Result<Job, ApiError> {
         self.answer(self.call("undo job", Operation::UndoJob, &job_guid.to_string())).await
+    }
+
+    /// The job that deletes the records of a dataset.
+    pub async fn delete_dataset(&self, dataset: &str) -> Result<Job, ApiError> {
+        self.answer(self.call("delete dataset", Operation::DeleteDataset, dataset)).await
     }
 
     /// The messages of a job that a queue gave up on, oldest first.

@@ -1,5 +1,6 @@
 //! `rowmill block`, `unblock` and `blocked`: which callers the functions refuse to serve.
 
+use std::collections::HashMap;
 use std::net::IpAddr;
 use std::process::ExitCode;
 
@@ -78,7 +79,7 @@ impl PrincipalArgs {
     }
 }
 
-fn parse_owner(text: &str) -> Result<Owner, String> {
+pub(super) fn parse_owner(text: &str) -> Result<Owner, String> {
     Owner::of_name(text)
         .ok_or_else(|| format!("an owner has 1 to {} bytes, no `#` and no control characters", Owner::MAX_BYTES))
 }
@@ -90,7 +91,7 @@ fn parse_reason(text: &str) -> Result<String, String> {
     }
 }
 
-struct AdmissionTable {
+pub(super) struct AdmissionTable {
     dynamodb: aws_sdk_dynamodb::Client,
     name: String,
 }
@@ -104,14 +105,14 @@ struct ListedBlock {
 }
 
 impl AdmissionTable {
-    async fn of(stack: &FunctionsArgs) -> Result<Self, CommandError> {
+    pub async fn of(stack: &FunctionsArgs) -> Result<Self, CommandError> {
         let stack = stack.deployed().await?;
         let name = stack.output(TABLE_OUTPUT)?.to_owned();
         Ok(Self { dynamodb: stack.aws.dynamodb, name })
     }
 
     /// A block that is there keeps its time, and its reason if there is no other.
-    async fn put(&self, principal: &Principal, at: Timestamp, reason: Option<String>) -> Result<(), CommandError> {
+    pub async fn put(&self, principal: &Principal, at: Timestamp, reason: Option<String>) -> Result<(), CommandError> {
         let request = self.dynamodb.update_item().table_name(&self.name);
         let request = request.key("scope", AttributeValue::S(blocks::scope(principal)));
         let request = request.expression_attribute_names("#at", AT);
@@ -127,8 +128,17 @@ impl AdmissionTable {
         Ok(())
     }
 
+    /// The reason of a block, empty if it has none. `None` if there is no block.
+    pub async fn reason(&self, principal: &Principal) -> Result<Option<String>, CommandError> {
+        let request = self.dynamodb.get_item().table_name(&self.name).consistent_read(true);
+        let request = request.key("scope", AttributeValue::S(blocks::scope(principal)));
+        let row = request.send().await.map_err(failed(format!("look whether {principal} is blocked")))?.item;
+        let reason = |row: &HashMap<_, AttributeValue>| row.get(REASON).and_then(|text| text.as_s().ok()).cloned();
+        Ok(row.filter(|row| !row.is_empty()).map(|row| reason(&row).unwrap_or_default()))
+    }
+
     /// Returns whether there was a block.
-    async fn delete(&self, principal: &Principal) -> Result<bool, CommandError> {
+    pub async fn delete(&self, principal: &Principal) -> Result<bool, CommandError> {
         let request = self.dynamodb.delete_item().table_name(&self.name);
         let request = request.key("scope", AttributeValue::S(blocks::scope(principal)));
         let request = request.return_values(aws_sdk_dynamodb::types::ReturnValue::AllOld);

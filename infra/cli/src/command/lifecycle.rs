@@ -5,7 +5,6 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use rowmill_api::request::CreateJobRequest;
-use rowmill_core::model::ids::JobGuid;
 use serde::Serialize;
 use uuid::Uuid;
 
@@ -14,7 +13,7 @@ use super::interrupt::{self, interrupted};
 use super::limits::{DeadlineArgs, StartArgs, WorkersArgs};
 use super::results::{Fetched, ResultKind};
 use super::{CommandError, PatienceArgs, print, print_counts, print_hints, print_json};
-use crate::api::Job;
+use crate::api::{ApiError, Job};
 use crate::follow::{Reporter, Verdict, follow};
 use crate::stack::{self, StackOptions};
 
@@ -42,6 +41,33 @@ pub struct LifecycleArgs {
     pub target: TargetArgs,
     #[command(flatten)]
     pub patience: PatienceArgs,
+}
+
+/// Where a command creates its job, and how it follows it.
+#[derive(Debug, Clone, clap::Args)]
+pub struct FollowArgs {
+    #[command(flatten)]
+    pub target: TargetArgs,
+    #[command(flatten)]
+    pub patience: PatienceArgs,
+    /// Print progress as JSON lines; the last one is the job
+    #[arg(long)]
+    pub json: bool,
+}
+
+impl FollowArgs {
+    /// Has a job created or found, follows it until it has ended, and shows how it ended.
+    pub(super) async fn job(
+        &self,
+        created: impl AsyncFnOnce(&JobRun<'_>, &mut Reporter) -> Result<Job, CommandError>,
+    ) -> Result<ExitCode, CommandError> {
+        let run = async |connection: &Connection, stage: &Stage| {
+            let job_run = JobRun { connection, patience: &self.patience, json: self.json, stage };
+            let job = created(&job_run, &mut Reporter::new(self.json)).await?;
+            job_run.conclude(&job, None).await
+        };
+        self.target.carry_out(run).await
+    }
 }
 
 impl TargetArgs {
@@ -96,10 +122,14 @@ impl JobRun<'_> {
         self.follow(job, reporter).await
     }
 
-    /// Creates the undo of a job, or finds it, and follows it until it has ended.
-    pub async fn undo_and_follow(&self, undone: JobGuid, reporter: &mut Reporter) -> Result<Job, CommandError> {
+    /// Sends a request that creates or finds a job, and follows the job until it has ended.
+    pub async fn ask_and_follow(
+        &self,
+        ask: impl Future<Output = Result<Job, ApiError>>,
+        reporter: &mut Reporter,
+    ) -> Result<Job, CommandError> {
         self.stage.asked.store(true, Ordering::Relaxed);
-        self.follow(self.connection.api.undo_job(undone).await?, reporter).await
+        self.follow(ask.await?, reporter).await
     }
 
     async fn follow(&self, job: Job, reporter: &mut Reporter) -> Result<Job, CommandError> {

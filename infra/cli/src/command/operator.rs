@@ -54,6 +54,17 @@ impl Operator {
         Ok(cancelled)
     }
 
+    /// True if the owner has a job that has not ended.
+    pub async fn has_active(&self, owner: &Owner) -> Result<bool, CommandError> {
+        for status in Status::ALL.into_iter().filter(|status| !status.is_terminal()) {
+            let filter = JobFilter { status: Some(status), ..JobFilter::default() };
+            if !newest(&self.api(owner), &filter, 1).await?.is_empty() {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
     /// All jobs with their owners. Reads the whole index, which has no other rows.
     pub async fn jobs(&self) -> Result<Vec<(Owner, JobGuid)>, CommandError> {
         let request = self.dynamodb.scan().table_name(&self.jobs_table).index_name("owner-index");

@@ -4,9 +4,8 @@ use std::process::ExitCode;
 
 use rowmill_core::model::ids::JobGuid;
 
-use super::connection::{Connection, TargetArgs};
-use super::lifecycle::{JobRun, Stage};
-use super::{CommandError, PatienceArgs};
+use super::CommandError;
+use super::lifecycle::{FollowArgs, JobRun};
 use crate::follow::Reporter;
 
 /// Undoes an import: each of its records is again what it was before, unless another job has changed it since
@@ -17,20 +16,12 @@ pub struct UndoArgs {
     /// The job to undo
     pub job_guid: JobGuid,
     #[command(flatten)]
-    pub target: TargetArgs,
-    #[command(flatten)]
-    pub patience: PatienceArgs,
-    /// Print progress as JSON lines; the last one is the job
-    #[arg(long)]
-    pub json: bool,
+    pub follow: FollowArgs,
 }
 
 pub async fn execute(args: UndoArgs) -> Result<ExitCode, CommandError> {
-    args.target.carry_out(async |connection, stage| undo(&args, connection, stage).await).await
-}
-
-async fn undo(args: &UndoArgs, connection: &Connection, stage: &Stage) -> Result<ExitCode, CommandError> {
-    let job_run = JobRun { connection, patience: &args.patience, json: args.json, stage };
-    let job = job_run.undo_and_follow(args.job_guid, &mut Reporter::new(args.json)).await?;
-    job_run.conclude(&job, None).await
+    let undo = async |job_run: &JobRun<'_>, reporter: &mut Reporter| {
+        job_run.ask_and_follow(job_run.connection.api.undo_job(args.job_guid), reporter).await
+    };
+    args.follow.job(undo).await
 }

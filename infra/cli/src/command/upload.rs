@@ -1,9 +1,7 @@
-//! `rowmill upload`: stores a file for later jobs, or aborts an upload.
+//! `rowmill upload`: stores a file for later jobs.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-
-use rowmill_core::model::ids::FileGuid;
 
 use super::connection::ApiArgs;
 use super::interrupt::{self, interrupted};
@@ -20,11 +18,8 @@ use crate::upload::{RememberedUploads, SourceFile, fetch, store, url_of};
 pub struct UploadArgs {
     /// The file to store, or the URL of one that the stack fetches, if its parameter FetchHosts names the host; or
     /// s3://BUCKET/KEY, if its parameter InputBuckets names the bucket
-    #[arg(required_unless_present = "abort", value_name = "FILE|URL|S3")]
-    pub file: Option<PathBuf>,
-    /// Abort this upload, which is not complete: delete what is stored of it
-    #[arg(long, value_name = "GUID", conflicts_with = "file")]
-    pub abort: Option<FileGuid>,
+    #[arg(value_name = "FILE|URL|S3")]
+    pub file: PathBuf,
     #[command(flatten)]
     pub api: ApiArgs,
     /// Print progress as JSON lines; the last one is the upload
@@ -33,11 +28,7 @@ pub struct UploadArgs {
 }
 
 pub async fn execute(args: UploadArgs) -> Result<ExitCode, CommandError> {
-    match (&args.abort, &args.file) {
-        (Some(file_guid), _) => abort(&args, *file_guid).await,
-        (None, Some(path)) => upload(&args, path).await,
-        (None, None) => Err(CommandError::Usage("name a file, or an upload with --abort".to_owned())),
-    }
+    upload(&args, &args.file).await
 }
 
 async fn upload(args: &UploadArgs, path: &Path) -> Result<ExitCode, CommandError> {
@@ -83,15 +74,5 @@ async fn fetch_from(args: &UploadArgs, url: &str, reporter: &Reporter) -> Result
         eprintln!("Fetched {} as", bytes(upload.size));
         print(&format!("{}\n", upload.file_guid))?;
     }
-    Ok(ExitCode::SUCCESS)
-}
-
-async fn abort(args: &UploadArgs, file_guid: FileGuid) -> Result<ExitCode, CommandError> {
-    let connection = args.api.connect().await?;
-    connection.api.abort_upload(file_guid).await?;
-    if let Some(uploads) = RememberedUploads::of_user() {
-        uploads.forget(file_guid);
-    }
-    eprintln!("Aborted the upload {file_guid}");
     Ok(ExitCode::SUCCESS)
 }

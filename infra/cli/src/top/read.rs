@@ -11,6 +11,7 @@ use futures::future::{join_all, try_join, try_join_all};
 use jiff::Timestamp;
 use rowmill_api::at_work::WorkerList;
 use rowmill_core::model::ids::{JobGuid, Owner};
+use rowmill_core::ports::WAKE_SHARDS;
 use tokio::time::timeout;
 
 use super::{ActiveJob, Counted, JOBS_SHOWN, Queue, Snapshot, metrics};
@@ -118,6 +119,10 @@ impl Reader {
     /// The active jobs, the oldest first: only those are in the index of the sweep.
     async fn active(&self) -> Result<Vec<JobGuid>, CallFailed> {
         let request = self.aws.dynamodb.scan().table_name(&self.jobs_table).index_name("wake-index");
+        // Deleted jobs have a shard of their own.
+        let shards = AttributeValue::N(WAKE_SHARDS.to_string());
+        let request = request.filter_expression("#shard < :shards").expression_attribute_names("#shard", "wakeShard");
+        let request = request.expression_attribute_values(":shards", shards);
         let mut rows = request.projection_expression("jobId").into_paginator().items().send();
         let mut guids = Vec::new();
         while let Some(row) = rows.next().await {

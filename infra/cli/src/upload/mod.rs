@@ -183,7 +183,7 @@ async fn end(api: &ApiClient, remembered: Option<&mut Remembered>, stored: &Resu
         Err(UploadError::Changed(_)) => {
             if let Some(file_guid) = remembered.file_guid() {
                 // It would expire by itself.
-                let _ = api.abort_upload(file_guid).await;
+                let _ = api.delete_upload(file_guid).await;
             }
             remembered.forget();
         }
@@ -193,7 +193,7 @@ async fn end(api: &ApiClient, remembered: Option<&mut Remembered>, stored: &Resu
 
 fn how_to_go_on(file_guid: FileGuid, is_remembered: bool) -> String {
     let resume = if is_remembered { "The same command sends the rest. " } else { "" };
-    format!("{resume}To give it up: rowmill upload --abort {file_guid}")
+    format!("{resume}To give it up: rowmill delete upload {file_guid}")
 }
 
 async fn store_directly(

@@ -262,7 +262,7 @@ async fn an_upload_that_broke_off_is_resumed_by_a_later_run_with_what_is_missing
     let error = store(&client(&api.url), &file, Some(&remembered), &progress).await.unwrap_err();
     let UploadError::Interrupted { stored, .. } = &error else { panic!("{error}") };
     assert_eq!(*stored, 3_000_000, "{error}");
-    assert!(error.to_string().contains(&format!("rowmill upload --abort {}", file_guid())), "{error}");
+    assert!(error.to_string().contains(&format!("rowmill delete upload {}", file_guid())), "{error}");
     assert!(error.to_string().contains("The same command sends the rest."), "{error}");
 
     is_down.store(false, Ordering::Relaxed);

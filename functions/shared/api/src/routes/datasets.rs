@@ -1,7 +1,8 @@
 //! Routes of datasets.
 
-use super::{Answer, Operation, Route, at_most, query};
+use super::{Answer, LOCATION, Operation, POLL_AFTER, Route, at_most, query};
 use crate::dataset::{DatasetList, RecordList};
+use crate::job::JobView;
 use crate::problem::ProblemCode::*;
 
 routes! {
@@ -13,12 +14,24 @@ routes! {
                 "limit", "The most datasets of a page: 100 if left out, at most 1,000.",
                 r#"{"type": "integer", "minimum": 1, "maximum": 1000}"#,
             ),
-            query("after", "The `next` of the page before.", r#"{"type": "string", "pattern": "^[A-Za-z0-9._-]{1,128}$"}"#),
+            // The name of a dataset, which is neither `.` nor `..`.
+            query(
+                "after", "The `next` of the page before.",
+                r#"{"type": "string", "maxLength": 128, "pattern": "^(\\.{3,}|[A-Za-z0-9._-]*[A-Za-z0-9_-][A-Za-z0-9._-]*)$"}"#,
+            ),
         ],
         answers: &[Answer::of::<DatasetList>(200, "A page of datasets.")],
         problems: &[(400, InvalidQuery)],
         // One query.
         limits: at_most(300, 6000),
+    }
+    DeleteDataset = "DELETE" "/api/datasets/{dataset}" by "create-job" {
+        summary: "Delete a dataset",
+        description: "Creates a job that deletes the records of a dataset, with all that they hold of before. What a job writes \
+                      that is created later stays, and so may what an earlier one writes that still runs. The dataset is taken \
+                      off the list.",
+        answers: &[Answer::of::<JobView>(202, "The deletion is accepted.").with(&[LOCATION, POLL_AFTER])],
+        problems: &[(404, NotFound), (429, OwnerFull), (503, JobTypeFull), (503, SystemFull)],
     }
     ListRecords = "GET" "/api/datasets/{dataset}/records" by "browse-datasets" {
         summary: "List records of a dataset",

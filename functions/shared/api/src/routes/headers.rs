@@ -36,6 +36,22 @@ pub const RETRY_AFTER: AnswerHeader = AnswerHeader {
     schema: r#"{"type": "integer", "minimum": 1}"#,
 };
 
+/// The time of the next look, on jobs that have not ended.
+pub(super) const POLL_AFTER: AnswerHeader = AnswerHeader {
+    name: "Retry-After",
+    required: false,
+    description: "Seconds after which to look again. Left out if the job has ended.",
+    schema: r#"{"type": "integer", "minimum": 1}"#,
+};
+
+/// Where a new job is.
+pub(super) const LOCATION: AnswerHeader = AnswerHeader {
+    name: "Location",
+    required: true,
+    description: "The path of the job.",
+    schema: r#"{"type": "string", "pattern": "^/api/jobs/[0-9a-f-]{36}$"}"#,
+};
+
 pub(super) const ETAG: AnswerHeader = AnswerHeader {
     name: "ETag",
     required: true,

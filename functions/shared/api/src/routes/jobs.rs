@@ -3,21 +3,13 @@
 use rowmill_core::model::why::JobWhy;
 
 use super::{
-    Answer, AnswerHeader, ETAG, IF_NONE_MATCH, Json, NOT_MODIFIED, Operation, Parameter, RETRY_AFTER, RequestBody,
-    Route, at_most, query,
+    Answer, AnswerHeader, ETAG, IF_NONE_MATCH, Json, LOCATION, NOT_MODIFIED, Operation, POLL_AFTER, Parameter,
+    RETRY_AFTER, RequestBody, Route, at_most, query,
 };
 use crate::estimate::EstimateView;
 use crate::job::{JobPage, JobView};
 use crate::problem::ProblemCode::*;
 use crate::request::{CreateJobRequest, RedriveRequest, RetuneRequest};
-
-/// The time of the next look, on jobs that have not ended.
-const POLL_AFTER: AnswerHeader = AnswerHeader {
-    name: "Retry-After",
-    required: false,
-    description: "Seconds after which to look again. Left out if the job has ended.",
-    schema: r#"{"type": "integer", "minimum": 1}"#,
-};
 
 routes! {
     CreateJob = "POST" "/api/jobs" by "create-job" {
@@ -110,6 +102,14 @@ routes! {
             (409, JobTooOld),
         ],
     }
+    DeleteJob = "DELETE" "/api/jobs/{jobGuid}" by "cancel-job" {
+        summary: "Delete an ended job",
+        description: "From then on there is no such job: its results, failed rows and settings cannot be read any more. What is \
+                      stored of it is erased after `StaleSeconds` (a quarter of an hour), when no function can be at work on it. \
+                      Its upload, its records and copies of its results in other buckets stay.",
+        answers: &[Answer::empty(204, "The job is deleted.")],
+        problems: &[(404, NotFound), (409, JobActive)],
+    }
     CancelJob = "POST" "/api/jobs/{jobGuid}/cancel" by "cancel-job" {
         summary: "Cancel a job",
         description: "Running work ends, queued work is skipped. Cancelling a job again changes nothing.",
@@ -159,10 +159,3 @@ routes! {
         ],
     }
 }
-
-const LOCATION: AnswerHeader = AnswerHeader {
-    name: "Location",
-    required: true,
-    description: "The path of the job.",
-    schema: r#"{"type": "string", "pattern": "^/api/jobs/[0-9a-f-]{36}$"}"#,
-};

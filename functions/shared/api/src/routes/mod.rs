@@ -11,7 +11,7 @@ mod json;
 pub use headers::{AnswerHeader, RATE_LIMIT, RATE_LIMIT_POLICY, RETRY_AFTER};
 pub use json::{Body, Json};
 
-use headers::ETAG;
+use headers::{ETAG, LOCATION, POLL_AFTER};
 use percent_encoding::percent_decode_str;
 use rowmill_core::model::request_limits::RequestLimits;
 

@@ -57,12 +57,13 @@ routes! {
             (404, NotFound), (409, UploadReady), (409, UploadFetching), (409, UploadFailed), (429, TooManyUploads),
         ],
     }
-    AbortUpload = "DELETE" "/api/uploads/{fileGuid}" by "upload" {
-        summary: "Abort an upload",
-        description: "Deletes what is stored of an upload that is not ready. It no longer counts as outstanding. Presigned \
-                      requests of its parts are refused from then on.",
+    DeleteUpload = "DELETE" "/api/uploads/{fileGuid}" by "upload" {
+        summary: "Delete an upload",
+        description: "Deletes the file. Of an upload that is not ready, what is stored of it: it no longer counts as outstanding, \
+                      and presigned requests of its parts are refused from then on. A job that still reads the file is stopped \
+                      with `source_changed`.",
         answers: &[Answer::empty(204, "The upload does not exist any more.")],
-        problems: &[(404, NotFound), (409, UploadReady)],
+        problems: &[(404, NotFound)],
     }
     PreviewUpload = "POST" "/api/uploads/{fileGuid}/preview" by "create-job" {
         summary: "Show the first rows of a file",

@@ -7,10 +7,10 @@ use bytes::Bytes;
 use sha2::{Digest, Sha256};
 
 use super::run_checks;
-use crate::ports::{Objects, PortError};
+use crate::ports::{ObjectErasures, Objects, PortError};
 
 /// A bucket with an external writer.
-pub trait Outsider: Deref<Target: Objects> {
+pub trait Outsider: Deref<Target: Objects + ObjectErasures> {
     /// Stores an object with metadata.
     fn store(
         &self,
@@ -38,6 +38,7 @@ pub async fn objects<S: Outsider>(make: impl AsyncFn() -> S) {
         an_object_of_several_mebibytes_is_stored_completely,
         an_object_has_its_media_type_and_no_notes,
         notes_on_an_object_can_be_read,
+        objects_are_erased_by_the_beginning_of_their_keys,
     );
 }
 
@@ -122,4 +123,31 @@ async fn notes_on_an_object_can_be_read(store: &impl Outsider) {
     store.store("inbox/import/a b+c.csv", "text/csv", notes.clone(), Bytes::from_static(b"id\n1\n")).await;
     let head = store.head("inbox/import/a b+c.csv").await.unwrap();
     assert_eq!((head.size, head.content_type.as_deref(), head.metadata), (5, Some("text/csv"), notes));
+}
+
+async fn objects_are_erased_by_the_beginning_of_their_keys(store: &impl Outsider) {
+    let of_one: Vec<String> = (0..7).map(|number| format!("results/one/{number}/ä b+c.json")).collect();
+    let of_others = ["results/oneself/1", "results/on", "uploads/one", "results/two/results/one/1"];
+    for key in of_one.iter().map(String::as_str).chain(of_others) {
+        put(store, key, "x").await;
+    }
+    let mut erased = 0;
+    loop {
+        match store.erase_objects("results/one/").await.unwrap() {
+            0 => break,
+            more => erased += more,
+        }
+    }
+    assert_eq!(erased, of_one.len());
+    for key in &of_one {
+        assert!(matches!(store.head(key).await, Err(PortError::NotFound)), "{key}");
+    }
+    for key in of_others {
+        assert_eq!(store.read(key).await.unwrap(), "x", "{key}");
+    }
+    for _ in 0..2 {
+        store.erase_object("results/on").await.unwrap();
+        assert!(matches!(store.head("results/on").await, Err(PortError::NotFound)));
+    }
+    assert_eq!(store.read("results/oneself/1").await.unwrap(), "x");
 }

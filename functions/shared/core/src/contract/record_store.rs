@@ -39,6 +39,8 @@ pub async fn record_store<S: RecordStore>(make: impl AsyncFn() -> S) {
         a_record_without_history_is_replaced_by_one_without,
         a_record_that_is_undone_is_stored_and_not_seen,
         of_concurrent_replacements_one_is_stored,
+        what_was_seen_is_removed_and_nothing_else,
+        a_dataset_is_taken_off_the_list_unless_a_later_job_has_opened_it,
     );
 }
 
@@ -300,7 +302,8 @@ async fn stored(store: &impl RecordStore, key: &str) -> Option<StoredRecord> {
 }
 
 async fn replace(store: &impl RecordStore, record: &StoredRecord, seen: Option<&StoredRecord>) -> bool {
-    let replacement = Replacement { record: record.clone(), seen: seen.map(StoredRecord::at) };
+    let replacement =
+        Replacement { key: record.latest.key.clone(), record: Some(record.clone()), seen: seen.map(StoredRecord::at) };
     let results = store.replace(&dataset("d"), &[replacement]).await;
     let [Ok(stored)] = results[..] else { panic!("{results:?}") };
     stored
@@ -385,4 +388,49 @@ async fn of_concurrent_replacements_one_is_stored(store: &impl RecordStore) {
     let new: Vec<StoredRecord> = (1..10).map(|row| StoredRecord::first(upsert("new", 1, row))).collect();
     let stored = join_all(new.iter().map(|row| replace(store, row, None))).await;
     assert_eq!(stored.into_iter().filter(|stored| *stored).count(), 1);
+}
+
+async fn what_was_seen_is_removed_and_nothing_else(store: &impl RecordStore) {
+    for key in ["a", "b"] {
+        assert_eq!(write(store, key, 1, 1).await, Upserted::Written);
+    }
+    let there = async |key| store.records(&dataset("d"), &[key], Reading::Latest).await.unwrap().pop();
+    let seen = there("a").await.unwrap().at();
+    let remove = async || {
+        let removal = Replacement { key: "a".into(), record: None, seen: Some(seen) };
+        let [Ok(done)] = store.replace(&dataset("d"), &[removal]).await[..] else { panic!("settled") };
+        done
+    };
+    assert_eq!(write(store, "a", 1, 2).await, Upserted::Written);
+    assert!(!remove().await, "it was written since");
+    let [Ok(done)] = store
+        .replace(
+            &dataset("d"),
+            &[Replacement { key: "a".into(), record: None, seen: there("a").await.map(|at| at.at()) }],
+        )
+        .await[..]
+    else {
+        panic!("settled")
+    };
+    assert!(done && there("a").await.is_none() && there("b").await.is_some());
+    // A new record of the key has another revision.
+    assert_eq!(write(store, "a", 2, 1).await, Upserted::Written);
+    assert!(!remove().await && there("a").await.is_some());
+}
+
+async fn a_dataset_is_taken_off_the_list_unless_a_later_job_has_opened_it(store: &impl RecordStore) {
+    let (owner, name) = (Owner("me".into()), dataset_of(&Owner("me".into()), "d"));
+    let listed = async || store.datasets(&owner, None, 10).await.unwrap().datasets.len();
+    store.unlist(&name, writer(9)).await.unwrap();
+    store.open(&name, PARTITIONS, writer(5)).await.unwrap();
+    store.unlist(&name, writer(4)).await.unwrap();
+    assert_eq!(listed().await, 1, "a later job has opened it");
+    for _ in 0..2 {
+        store.unlist(&name, writer(6)).await.unwrap();
+        assert_eq!(listed().await, 0);
+    }
+    assert!(store.opened(&name).await.unwrap().is_some(), "its records can be read");
+    store.open(&name, PARTITIONS + 1, writer(7)).await.unwrap();
+    assert_eq!(listed().await, 1);
+    assert_eq!(store.opened(&name).await.unwrap().map(|opened| opened.partitions), Some(PARTITIONS));
 }

@@ -21,7 +21,6 @@ pub async fn upload_store<S: UploadStore>(make: impl AsyncFn() -> S) {
         an_expired_upload_is_not_found,
         an_upload_can_be_marked_ready_again,
         an_unfinished_upload_can_be_removed,
-        a_ready_upload_is_not_removed,
         a_fetch_begins_once,
         an_upload_that_cannot_be_fetched_keeps_the_first_reason_and_no_url,
         what_is_only_needed_to_fetch_a_file_is_forgotten,
@@ -98,20 +97,12 @@ async fn an_unfinished_upload_can_be_removed(store: &impl UploadStore) {
         let pending = upload(number, state);
         store.create(&pending).await.unwrap();
         for _ in 0..2 {
-            store.remove_unfinished(pending.file_guid).await.unwrap();
+            store.remove(pending.file_guid).await.unwrap();
             assert!(matches!(store.upload(pending.file_guid, at(0)).await, Err(PortError::NotFound)));
         }
         let late = store.mark_ready(pending.file_guid, "\"e\"").await;
         assert!(matches!(late, Err(PortError::NotFound)), "it does not come back: {late:?}");
     }
-}
-
-async fn a_ready_upload_is_not_removed(store: &impl UploadStore) {
-    let pending = upload(1, in_parts());
-    store.create(&pending).await.unwrap();
-    store.mark_ready(pending.file_guid, "\"e\"").await.unwrap();
-    assert!(matches!(store.remove_unfinished(pending.file_guid).await, Err(PortError::Changed)));
-    assert!(store.upload(pending.file_guid, at(0)).await.is_ok());
 }
 
 fn fetched(number: u128) -> Upload {
@@ -161,7 +152,7 @@ async fn an_upload_that_cannot_be_fetched_keeps_the_first_reason_and_no_url(stor
         let failed = store.upload(waiting.file_guid, at(0)).await.unwrap();
         assert_eq!((&failed.state, &failed.origin), (&UploadState::Failed(failure("first")), &no_more(&waiting)));
         assert!(matches!(store.begin_fetch(waiting.file_guid, &begun()).await, Err(PortError::Changed)));
-        store.remove_unfinished(waiting.file_guid).await.unwrap();
+        store.remove(waiting.file_guid).await.unwrap();
         assert!(matches!(store.fail(waiting.file_guid, &failure("late")).await, Err(PortError::NotFound)));
     }
 }

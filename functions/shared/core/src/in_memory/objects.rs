@@ -11,8 +11,8 @@ use super::lock;
 use crate::model::keys;
 use crate::model::sha256::sha256_hex;
 use crate::ports::{
-    DirectTransfers, ListedObject, MultipartObjects, ObjectHead, ObjectLists, ObjectPage, Objects, PortError,
-    PortResult, PresignedRequest, UploadedPart,
+    DirectTransfers, ListedObject, MultipartObjects, ObjectErasures, ObjectHead, ObjectLists, ObjectPage, Objects,
+    PortError, PortResult, PresignedRequest, UploadedPart,
 };
 
 /// The bucket in memory. Its presigned requests have no server; tests call [`InMemoryObjects::store_part`] instead.
@@ -112,6 +112,24 @@ impl Objects for InMemoryObjects {
             return Err(PortError::Changed);
         }
         Ok(self.store(key, content_type, BTreeMap::new(), bytes))
+    }
+}
+
+#[async_trait]
+impl ObjectErasures for InMemoryObjects {
+    async fn erase_object(&self, key: &str) -> PortResult<()> {
+        self.delete(key);
+        Ok(())
+    }
+
+    async fn erase_objects(&self, prefix: &str) -> PortResult<usize> {
+        let objects = &mut lock(&self.0).objects;
+        let keys: Vec<String> =
+            objects.keys().filter(|key| key.starts_with(prefix)).take(LISTED_MAX).cloned().collect();
+        for key in &keys {
+            objects.remove(key);
+        }
+        Ok(keys.len())
     }
 }
 

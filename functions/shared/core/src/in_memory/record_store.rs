@@ -93,12 +93,16 @@ impl RecordStore for InMemoryRecordStore {
 
     async fn replace(&self, dataset: &Dataset, replacements: &[Replacement]) -> Vec<PortResult<bool>> {
         let mut table = lock(&self.table);
-        let mut write = |Replacement { record, seen }: &Replacement| {
-            let key = &record.latest.key;
+        let mut write = |Replacement { key, record, seen }: &Replacement| {
             let place = (dataset.name.clone(), partition_of(dataset, key), key.clone());
             let is_as_seen = table.records.get(&place).map(StoredRecord::at) == *seen;
-            if is_as_seen {
-                table.put(place, record.clone());
+            match record {
+                _ if !is_as_seen => {}
+                Some(record) => table.put(place, record.clone()),
+                None => {
+                    let before = table.records.remove(&place);
+                    table.before.insert(place, before);
+                }
             }
             is_as_seen
         };
@@ -138,6 +142,16 @@ impl RecordStore for InMemoryRecordStore {
             }
         };
         Ok(keys.iter().filter_map(found).collect())
+    }
+
+    async fn unlist(&self, name: &str, by: Writer) -> PortResult<()> {
+        let (owner, listed) = owner_and_name(name);
+        let place = (owner.to_owned(), listed.to_owned());
+        let writers = &mut lock(&self.table).writers;
+        if writers.get(&place).is_some_and(|last| *last < by) {
+            writers.remove(&place);
+        }
+        Ok(())
     }
 
     async fn datasets(&self, owner: &Owner, after: Option<&str>, limit: usize) -> PortResult<DatasetPage> {

@@ -70,12 +70,8 @@ impl UploadStore for InMemoryUploadStore {
         Ok(())
     }
 
-    async fn remove_unfinished(&self, file_guid: FileGuid) -> Result<(), PortError> {
-        let mut uploads = lock(&self.0);
-        if let Some(Upload { state: UploadState::Ready { .. }, .. }) = uploads.get(&file_guid) {
-            return Err(PortError::Changed);
-        }
-        uploads.remove(&file_guid);
+    async fn remove(&self, file_guid: FileGuid) -> Result<(), PortError> {
+        lock(&self.0).remove(&file_guid);
         Ok(())
     }
 }

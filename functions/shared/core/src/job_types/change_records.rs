@@ -19,6 +19,8 @@ const ROUNDS_MAX: usize = 8;
 pub enum Rewrite<T> {
     Keep(T),
     Store(Box<StoredRecord>, T),
+    /// It is removed; so there is one.
+    Remove(T),
 }
 
 /// Changes the records with these keys, no two of them the same. The rule gets the place of the key. The results are in
@@ -71,15 +73,16 @@ async fn change_part<T>(
         let (mut replaced, mut replacements) = (Vec::new(), Vec::new());
         for place in left.drain(..) {
             let seen = stored.get(keys[place]).copied();
-            match rule(place, seen) {
+            let (record, result) = match rule(place, seen) {
                 Rewrite::Keep(result) => {
                     results.insert(place, Ok(result));
+                    continue;
                 }
-                Rewrite::Store(record, result) => {
-                    replaced.push((place, result));
-                    replacements.push(Replacement { record: *record, seen: seen.map(StoredRecord::at) });
-                }
-            }
+                Rewrite::Store(record, result) => (Some(*record), result),
+                Rewrite::Remove(result) => (None, result),
+            };
+            replaced.push((place, result));
+            replacements.push(Replacement { key: keys[place].to_owned(), record, seen: seen.map(StoredRecord::at) });
         }
         let answers = records.replace(dataset, &replacements).await;
         for ((place, result), answer) in replaced.into_iter().zip(answers) {

@@ -39,7 +39,8 @@ impl RecordStore for Recording {
     }
 
     async fn replace(&self, dataset: &Dataset, replacements: &[Replacement]) -> Vec<Result<bool, PortError>> {
-        let rows: Vec<DatasetRecord> = replacements.iter().map(|with| with.record.latest.clone()).collect();
+        let rows: Vec<DatasetRecord> =
+            replacements.iter().filter_map(|with| Some(with.record.as_ref()?.latest.clone())).collect();
         let upserted = self.upsert(dataset, &rows).await;
         upserted.into_iter().map(|result| result.map(|_| true)).collect()
     }
@@ -54,6 +55,10 @@ impl RecordStore for Recording {
 
     async fn records(&self, _: &Dataset, _: &[&str], _: Reading) -> Result<Vec<StoredRecord>, PortError> {
         Ok(Vec::new())
+    }
+
+    async fn unlist(&self, _: &str, _: Writer) -> Result<(), PortError> {
+        Ok(())
     }
 
     async fn datasets(&self, _: &Owner, _: Option<&str>, _: usize) -> Result<DatasetPage, PortError> {

@@ -1,6 +1,7 @@
 //! The built-in job types, and the register of all job types.
 
 // The built-in job types: the module of each, and its entry in the register below.
+mod delete;
 mod export;
 mod import;
 mod transform;
@@ -8,12 +9,20 @@ mod undo;
 mod validate;
 
 fn built_in(records: Option<Arc<dyn RecordStore>>) -> Vec<Arc<dyn JobType>> {
-    let undo = Undo::new(records.clone());
-    vec![Arc::new(Export), Arc::new(Import::new(records)), Arc::new(Transform), Arc::new(undo), Arc::new(Validate)]
+    let (delete, undo) = (Delete::new(records.clone()), Undo::new(records.clone()));
+    vec![
+        Arc::new(delete),
+        Arc::new(Export),
+        Arc::new(Import::new(records)),
+        Arc::new(Transform),
+        Arc::new(undo),
+        Arc::new(Validate),
+    ]
 }
 
 mod change_records;
 mod growing_row;
+mod record_rewrite;
 mod row_writer;
 pub mod target_type;
 
@@ -29,16 +38,26 @@ mod test_spec;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+pub use delete::{DELETE, DELETED_DATASET, Delete};
 pub use export::Export;
 pub use import::{IMPORT, Import};
 pub use target_type::TargetType;
 pub use transform::Transform;
-pub use undo::{NotUndoable, UNDO, UNDONE_JOB, Undo, undo_by_path, undoable_dataset};
+pub use undo::{NotUndoable, UNDO, UNDONE_JOB, Undo, undoable_dataset};
 pub use validate::Validate;
 
 use crate::model::task::TaskTerms;
 use crate::ports::RecordStore;
-use crate::ports::processor::{InputKind, JobType};
+use crate::ports::processor::{InputKind, JobType, ParamsError};
+
+/// The problem of a request that names a type of which other requests create the jobs.
+pub fn by_path(job_type: &str) -> ParamsError {
+    let instead = match job_type {
+        UNDO => "send `POST /api/jobs/{jobGuid}/undo` with the name of the job to undo",
+        _ => "send `DELETE /api/datasets/{dataset}` with the name of the dataset to delete",
+    };
+    ParamsError::new("jobType", format!("must not be `{job_type}`: {instead}."))
+}
 
 /// The register of job types.
 #[derive(Clone)]
@@ -80,7 +99,7 @@ impl JobTypes {
     pub fn names_without_file(&self) -> Vec<&str> {
         let without = self.0.iter().filter(|(_, job_type)| {
             let input = job_type.input();
-            !input.takes_files() && input != InputKind::Undone
+            !input.takes_files() && input != InputKind::Keys
         });
         without.map(|(name, _)| name.as_str()).collect()
     }

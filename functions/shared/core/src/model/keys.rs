@@ -63,6 +63,11 @@ pub fn upload(file_guid: FileGuid) -> String {
     format!("uploads/{file_guid}")
 }
 
+/// The beginning of the keys of all objects of a job.
+pub fn of_job(job: JobGuid) -> String {
+    format!("results/{job}/")
+}
+
 /// The items of a job without a file, or the list of a job's files. Each try to create it has its own name.
 pub fn input(job: JobGuid, by: RunId) -> String {
     format!("results/{job}/inputs/{by}.jsonl")

@@ -82,15 +82,26 @@ pub enum Source {
     /// The records of a dataset as the split reads them. Its chunks are objects of JSON lines.
     Dataset {
         dataset: String,
-        /// Only those that this job has written.
-        #[serde(skip_serializing_if = "Option::is_none", default)]
-        of: Option<JobGuid>,
+        /// If only keys are read: of which records.
+        #[serde(flatten)]
+        keys_of: Option<KeysOf>,
     },
     /// Many files, each with a head of its own.
     Files(FileList),
     /// A file that does not exist yet. What is found takes its place before the split, see
     /// [`Waits::put_found`](crate::ports::Waits::put_found).
     Awaited(AwaitedFile),
+}
+
+/// Records whose keys alone a job reads.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub enum KeysOf {
+    /// Those that this job has written.
+    #[serde(rename = "of")]
+    Job(JobGuid),
+    /// All that are stored, also those that readers do not see.
+    #[serde(rename = "stored")]
+    Stored,
 }
 
 /// A file that did not exist when the job was created.

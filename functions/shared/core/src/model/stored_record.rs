@@ -87,6 +87,17 @@ pub enum Undoing {
     NotOurs,
 }
 
+/// What the deletion of its dataset makes of a record.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Deleting {
+    /// It is to be removed.
+    Remove,
+    /// A later job has written it, and it is to be stored like this: without what was there before.
+    Forget(Box<StoredRecord>),
+    /// A later job has written it, and it holds nothing of before.
+    Later,
+}
+
 /// The state of a record: a write names the one that it replaces.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Revision {
@@ -200,6 +211,17 @@ impl StoredRecord {
         earlier.truncate(EARLIER_MAX);
         let history = History { undo: Some(undo), earlier, ..history.clone() };
         Undoing::Reverse(Box::new(self.changed(history)))
+    }
+
+    /// What the deletion of its dataset by this job makes of it.
+    pub fn delete(&self, by: Writer) -> Deleting {
+        match &self.history {
+            _ if self.latest.version.by < by => Deleting::Remove,
+            Some(history @ History { before: Before::Record { version, .. }, .. }) if version.by < by => {
+                Deleting::Forget(Box::new(self.changed(History { before: Before::Nothing, ..history.clone() })))
+            }
+            _ => Deleting::Later,
+        }
     }
 
     fn changed(&self, history: History) -> Self {

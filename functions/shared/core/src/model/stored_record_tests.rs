@@ -6,7 +6,7 @@ use uuid::Uuid;
 
 use super::ids::JobGuid;
 use super::records::{DatasetRecord, RecordVersion, Writer};
-use super::stored_record::{Before, EARLIER_MAX, History, Revision, StoredRecord, Undoing};
+use super::stored_record::{Before, Deleting, EARLIER_MAX, History, Revision, StoredRecord, Undoing};
 
 fn guid(job: u8) -> JobGuid {
     JobGuid(Uuid::from_u128(u128::from(job)))
@@ -207,4 +207,33 @@ fn what_keeps_too_little_is_kept() {
     assert_eq!(traced.clone().visible(), Some(row(4, 1)));
     assert_eq!(traced.undo(guid(3), guid(101)), Undoing::Kept(guid(4)));
     assert_eq!(traced.with(&row(2, 1)), None);
+}
+
+#[test]
+fn a_deletion_leaves_nothing_of_before_it_whatever_was_written_when() {
+    let deletion = row(2, 1).version.by;
+    for (before, after, undone) in [(1, 1, false), (1, 3, false), (1, 3, true), (3, 3, false), (1, 1, true)] {
+        let mut record = StoredRecord::first(row(before, 1));
+        record = record.with(&row(after, 2)).unwrap_or(record);
+        if undone {
+            let Undoing::Reverse(hidden) = record.undo(guid(after), guid(9)) else { panic!("kept") };
+            record = *hidden;
+        }
+        let left = match record.delete(deletion) {
+            Deleting::Remove => {
+                assert!(after < 2, "{before} {after}: what a later job wrote stays");
+                continue;
+            }
+            Deleting::Forget(left) => *left,
+            Deleting::Later => record.clone(),
+        };
+        assert!(after > 2 && left.latest == record.latest);
+        let kept = left.history.as_ref().and_then(|history| match &history.before {
+            Before::Record { version, .. } => Some(version.by),
+            Before::Nothing | Before::TooLarge => None,
+        });
+        assert!(kept.is_none_or(|by| by > deletion), "{before} {after} {undone}: {left:?}");
+        assert_eq!(left.clone().visible().is_none(), undone, "the undo still hides what the later job wrote");
+        assert_eq!(left.delete(deletion), Deleting::Later, "once is enough");
+    }
 }

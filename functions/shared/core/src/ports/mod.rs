@@ -35,15 +35,15 @@ pub use item::ItemResult;
 pub use item_watch::{ItemObserver, OUTPUT_TOO_LARGE, begin_item, observed};
 pub use job_store::{
     AWAITING_MAX, ActiveJobs, Admission, Admissions, Attempts, Ceilings, CheckpointMoved, Checkpoints, CommitAnswer,
-    Completion, Completions, CreateError, Created, DeadLetters, Dedupe, Due, ENDS_KEPT, Full, Idempotency, JobFilter,
-    JobPage, JobStore, Jobs, NewAttempt, NewJob, Permits, RedriveError, SlotsTaken, StateFilter, Tallies, UpdateAnswer,
-    Updates, WAKE_SHARDS, Waits, WakeUps, WriteLost,
+    Completion, Completions, CreateError, Created, DeadLetters, Dedupe, Due, ENDS_KEPT, ERASE_SHARD, Erasures, Full,
+    Idempotency, JobFilter, JobPage, JobStore, Jobs, NewAttempt, NewJob, Permits, RedriveError, SlotsTaken,
+    StateFilter, Tallies, UpdateAnswer, Updates, WAKE_SHARDS, Waits, WakeUps, WriteLost,
 };
 pub use live::{ConnectionSender, Connections, SendError, Subscribed, Subscriptions, Tickets};
 pub use object_lists::{ListedObject, ObjectLists, ObjectPage};
 pub use objects::{
-    DirectTransfers, MultipartObjects, ObjectHead, Objects, PART_MIN_BYTES, PARTS_MAX, PresignedRequest, UploadedPart,
-    part_bytes,
+    DirectTransfers, MultipartObjects, ObjectErasures, ObjectHead, Objects, PART_MIN_BYTES, PARTS_MAX,
+    PresignedRequest, UploadedPart, part_bytes,
 };
 pub use outstanding_uploads::{OutstandingError, OutstandingUploads};
 pub use queue::{Deliveries, Queue};

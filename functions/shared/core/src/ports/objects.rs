@@ -36,6 +36,16 @@ pub trait Objects: Send + Sync {
     async fn put(&self, key: &str, content_type: &str, bytes: Bytes, sha256: Option<[u8; 32]>) -> PortResult<String>;
 }
 
+/// Erasing objects of the bucket.
+#[async_trait]
+pub trait ObjectErasures: Send + Sync {
+    /// Erases the object with this key, if there is one.
+    async fn erase_object(&self, key: &str) -> PortResult<()>;
+
+    /// Erases objects whose keys begin with `prefix`, at most a thousand. Returns how many; 0 if there is none.
+    async fn erase_objects(&self, prefix: &str) -> PortResult<usize>;
+}
+
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ObjectHead {
     /// Its length in bytes.

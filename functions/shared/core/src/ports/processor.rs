@@ -63,8 +63,9 @@ pub enum InputKind {
     /// A dataset in the records table, named by the param `dataset`: each item is one record, as the JSON object
     /// `{"key": "…", "fields": {…}}`.
     Dataset,
-    /// The records that another job has written, each with an empty `fields`. A request to undo that job makes it.
-    Undone,
+    /// The keys of records that are stored in a dataset, each with an empty `fields`. No request for a job makes it, but
+    /// one to undo a job or to delete a dataset.
+    Keys,
     /// Files as they are: the job has one item, which lists them with links. For work that is done once over all of
     /// them, such as a merge.
     Files,

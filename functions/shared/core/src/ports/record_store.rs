@@ -25,11 +25,11 @@ pub trait RecordStore: Send + Sync {
     /// Per record: `Unavailable` if it may or may not be written; write it again.
     async fn upsert(&self, dataset: &Dataset, records: &[DatasetRecord]) -> Vec<Result<Upserted, PortError>>;
 
-    /// Stores each of these records, unless its key has another revision now than was seen. The results are in their
-    /// order: whether it is stored. No two may have the same key.
+    /// Stores or removes each of these records, unless its key has another revision now than was seen. The results are in
+    /// their order: whether it is done. No two may have the same key.
     ///
     /// # Errors
-    /// Per record: `Invalid` if the table cannot hold it. `Unavailable` if it may or may not be stored.
+    /// Per record: `Invalid` if the table cannot hold it. `Unavailable` if it may or may not be done.
     async fn replace(&self, dataset: &Dataset, replacements: &[Replacement]) -> Vec<PortResult<bool>>;
 
     /// Reads records of a partition of a dataset (0 to its number of partitions, exclusive) in key order, behind key
@@ -59,6 +59,10 @@ pub trait RecordStore: Send + Sync {
     /// `Unavailable`; `Invalid` if one was not written by Rowmill.
     async fn records(&self, dataset: &Dataset, keys: &[&str], reading: Reading) -> PortResult<Vec<StoredRecord>>;
 
+    /// Takes a dataset off the list of its owner, unless a later job than this one has opened it. Its records stay, and it
+    /// can be opened.
+    async fn unlist(&self, name: &str, by: Writer) -> PortResult<()>;
+
     /// The datasets of an owner that a job has opened, behind name `after`: at most `limit`.
     ///
     /// # Errors
@@ -66,10 +70,12 @@ pub trait RecordStore: Send + Sync {
     async fn datasets(&self, owner: &Owner, after: Option<&str>, limit: usize) -> PortResult<DatasetPage>;
 }
 
-/// A record to store, in place of what was seen.
+/// A record to store in place of what was seen, or to remove.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Replacement {
-    pub record: StoredRecord,
+    pub key: String,
+    /// `None` removes what was seen.
+    pub record: Option<StoredRecord>,
     /// `None` if its key had no record.
     pub seen: Option<Revision>,
 }

@@ -34,11 +34,8 @@ pub trait UploadStore: Send + Sync {
     /// `NotFound`.
     async fn mark_ready(&self, file_guid: FileGuid, etag: &str) -> Result<(), PortError>;
 
-    /// Removes an upload that is not ready. Idempotent: a missing row is no error.
-    ///
-    /// # Errors
-    /// `Changed` if the upload is ready.
-    async fn remove_unfinished(&self, file_guid: FileGuid) -> Result<(), PortError>;
+    /// Removes an upload. Idempotent: a missing row is no error.
+    async fn remove(&self, file_guid: FileGuid) -> Result<(), PortError>;
 }
 
 impl dyn UploadStore {

@@ -1,6 +1,7 @@
 //! Two rows of the records table for each dataset: one with its number of partitions, put by the first that opens the
 //! dataset to write, and one in the list of its owner, with its latest writer.
 
+use aws_sdk_dynamodb::error::ProvideErrorMetadata;
 use aws_sdk_dynamodb::types::AttributeValue;
 use rowmill_core::model::ids::Owner;
 use rowmill_core::model::records::{Dataset, DatasetPage, ListedDataset, PARTITIONS_MAX, Writer, owner_and_name};
@@ -60,6 +61,21 @@ impl DynamoDbRecordStore {
         // If it is refused, this writer or a later one stands there.
         update.apply(request, [(":writer", text(writer.to_string()))]).await?;
         Ok(())
+    }
+
+    /// Removes the dataset from the list, unless a later writer stands there.
+    pub(super) async fn unlist_dataset(&self, name: &str, by: Writer) -> Result<(), PortError> {
+        let (owner, name) = owner_and_name(name);
+        let request = self.client.delete_item().table_name(&self.table);
+        let request = request.set_key(Some(record_pages::key(&list_of(owner), name)));
+        let request = request.condition_expression("attribute_not_exists(#writer) OR #writer < :writer");
+        let request = request.expression_attribute_names("#writer", WRITER);
+        let request = request.expression_attribute_values(":writer", text(by.to_string()));
+        match request.send().await {
+            Ok(_) => Ok(()),
+            Err(error) if error.code() == Some("ConditionalCheckFailedException") => Ok(()),
+            Err(error) => Err(port_error(LISTING, error)),
+        }
     }
 
     pub(super) async fn listed_datasets(

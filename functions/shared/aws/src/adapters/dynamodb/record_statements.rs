@@ -54,6 +54,8 @@ pub enum Kind {
     Update,
     /// Takes effect if the record has the revision that was seen.
     Replace,
+    /// Removes the record if it has the revision that was seen.
+    Remove,
 }
 
 /// The texts of the statements for a table.
@@ -63,6 +65,7 @@ pub struct Statements {
     insert_first: String,
     update: String,
     replace: String,
+    remove: String,
 }
 
 impl Statements {
@@ -80,15 +83,16 @@ impl Statements {
                 "UPDATE \"{table}\" SET \"version\" = ? SET \"fields\" = ? SET \"{HISTORY}\" = ? \
                  SET \"{BEFORE}\" = ? WHERE \"bucket\" = ? AND \"key\" = ? AND \"version\" = ?"
             ),
+            remove: format!("DELETE FROM \"{table}\" WHERE \"bucket\" = ? AND \"key\" = ? AND \"version\" = ?"),
         }
     }
 
-    /// The statement of this kind for a record. Unless the record is known to exist, a failed update returns the record
-    /// that it failed on: this distinguishes a later version from a missing record.
+    /// The statement of this kind for a record. A failed update returns the record that it failed on: this distinguishes a
+    /// later version from a missing record.
     ///
     /// # Errors
     /// `Invalid`: a retry does not help.
-    pub fn request(&self, kind: Kind, record: &Record, exists: bool) -> Result<BatchStatementRequest, PortError> {
+    pub fn request(&self, kind: Kind, record: &Record) -> Result<BatchStatementRequest, PortError> {
         let Record { bucket, key, version, fields, history, seen, .. } = record.clone();
         let request = BatchStatementRequest::builder();
         let request = match kind {
@@ -103,12 +107,15 @@ impl Statements {
                 let parameters = parameters.chain([bucket, key]).chain(seen).collect();
                 request.statement(&self.replace).set_parameters(Some(parameters))
             }
+            Kind::Remove => {
+                let parameters = [bucket, key].into_iter().chain(seen).collect();
+                request.statement(&self.remove).set_parameters(Some(parameters))
+            }
             Kind::Update => {
                 // The rest of the history stays, and names the jobs before.
                 let parameters = vec![version.clone(), fields, AttributeValue::Null(true), bucket, key, version];
                 let request = request.statement(&self.update).set_parameters(Some(parameters));
-                let old = ReturnValuesOnConditionCheckFailure::AllOld;
-                if exists { request } else { request.return_values_on_condition_check_failure(old) }
+                request.return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld)
             }
         };
         request.build().map_err(|error| PortError::invalid(DOING, error))
@@ -148,12 +155,17 @@ impl Record {
             .that_fits()
     }
 
-    /// The record that takes the place of what was seen. If it does not fit with what was there before, that is not
-    /// kept, unless readers see it.
+    /// The record that takes the place of what was seen, or its removal. If it does not fit with what was there before,
+    /// that is not kept, unless readers see it.
     ///
     /// # Errors
     /// As for [`of`](Self::of).
-    pub fn in_place(dataset: &Dataset, Replacement { record, seen }: &Replacement) -> Result<Self, PortError> {
+    pub fn in_place(dataset: &Dataset, Replacement { key, record, seen }: &Replacement) -> Result<Self, PortError> {
+        let Some(record) = record else {
+            let (bucket, nothing) = (text(bucket_of(dataset, key)), AttributeValue::Null(true));
+            let (version, fields, seen) = (nothing.clone(), nothing, seen.map(text));
+            return Ok(Self { bucket, key: text(key), version, fields, history: None, seen, bytes: key.len() });
+        };
         let bare = Self::of(dataset, &record.latest)?;
         let with = |history: &Option<History>| {
             let mut json = serde_json::to_value(history).map_err(|error| PortError::invalid(DOING, error))?;
@@ -176,7 +188,7 @@ impl Record {
 
     /// True if it takes the place of what was seen, and of nothing else.
     pub const fn is_in_place(&self) -> bool {
-        self.history.is_some()
+        self.history.is_some() || self.seen.is_some()
     }
 
     fn that_fits(self) -> Result<Self, PortError> {
@@ -199,8 +211,8 @@ pub enum Answer {
     Exists,
     /// An update found this version or a later one.
     Later,
-    /// An update found no earlier version. It is unknown whether it found any.
-    NotEarlier,
+    /// An update found no record.
+    Missing,
     /// Refused temporarily.
     Passing,
     /// Refused because of the record.
@@ -216,7 +228,7 @@ pub fn answer(error: Option<&BatchStatementError>) -> Answer {
     match error.code() {
         Some(Code::DuplicateItem) => Answer::Exists,
         Some(Code::ConditionalCheckFailed) if error.item().is_some_and(|item| !item.is_empty()) => Answer::Later,
-        Some(Code::ConditionalCheckFailed) => Answer::NotEarlier,
+        Some(Code::ConditionalCheckFailed) => Answer::Missing,
         Some(Code::ValidationError | Code::ItemCollectionSizeLimitExceeded) => Answer::Invalid,
         Some(Code::AccessDenied) => Answer::Denied,
         Some(Code::ResourceNotFound) => Answer::Unavailable,
@@ -338,6 +350,10 @@ mod tests {
         assert!(matches!(of("x".repeat(400 * 1024)), Err(PortError::Invalid { .. })));
     }
 
+    fn in_place(record: rowmill_core::model::stored_record::StoredRecord) -> Replacement {
+        Replacement { key: "k".into(), record: Some(record), seen: None }
+    }
+
     #[test]
     fn what_was_there_before_is_kept_if_both_fit() {
         use rowmill_core::model::ids::JobGuid;
@@ -350,7 +366,7 @@ mod tests {
         };
         let kept = |before, after| {
             let record = StoredRecord::first(row(1, before)).with(&row(2, after)).unwrap();
-            let record = Record::in_place(&dataset("d", 1), &Replacement { record, seen: None })?;
+            let record = Record::in_place(&dataset("d", 1), &in_place(record))?;
             assert!(record.bytes <= ITEM_MAX_BYTES);
             Ok::<_, PortError>(record.history.unwrap()[1] != AttributeValue::Null(true))
         };
@@ -367,8 +383,7 @@ mod tests {
         let mut spare = 0;
         let fitting = |spare: usize| {
             let record = record.with(&row(21, 199 * 1024 - spare)).unwrap();
-            Record::in_place(&dataset("d", 1), &Replacement { record: record.clone(), seen: None })
-                .map(|of| (record, of))
+            Record::in_place(&dataset("d", 1), &in_place(record.clone())).map(|of| (record, of))
         };
         let (record, bytes) = loop {
             let (record, row) = fitting(spare).unwrap();
@@ -381,13 +396,13 @@ mod tests {
         let Undoing::Reverse(undone) = record.undo(guid(21), guid(22)) else { panic!("kept") };
         let Undoing::Reverse(shown) = undone.undo(guid(22), guid(23)) else { panic!("kept") };
         for record in [*undone.clone(), *shown] {
-            let row = Record::in_place(&dataset("d", 1), &Replacement { record, seen: None }).unwrap();
+            let row = Record::in_place(&dataset("d", 1), &in_place(record)).unwrap();
             assert!(row.bytes == bytes && row.history.unwrap()[1] != AttributeValue::Null(true));
         }
         // What readers see is not dropped for a late row that does not fit.
         let late = DatasetRecord { version: RecordVersion { row: 2, ..row(20, 0).version }, ..row(20, 250 * 1024) };
         let record = undone.with(&late).unwrap();
-        assert!(Record::in_place(&dataset("d", 1), &Replacement { record, seen: None }).is_err());
+        assert!(Record::in_place(&dataset("d", 1), &in_place(record)).is_err());
     }
 
     #[test]
@@ -395,7 +410,7 @@ mod tests {
         let of = |code| answer(Some(&BatchStatementError::builder().code(code).build()));
         assert_eq!(answer(None), Answer::Done);
         assert_eq!(of(Code::DuplicateItem), Answer::Exists);
-        assert_eq!(of(Code::ConditionalCheckFailed), Answer::NotEarlier);
+        assert_eq!(of(Code::ConditionalCheckFailed), Answer::Missing);
         assert_eq!(of(Code::ValidationError), Answer::Invalid);
         assert_eq!(of(Code::ItemCollectionSizeLimitExceeded), Answer::Invalid);
         assert_eq!(of(Code::AccessDenied), Answer::Denied);

@@ -19,6 +19,9 @@ const BATCH_STATEMENTS: usize = 25;
 /// The maximum size of the records in a batch in bytes, well below the limit of a request.
 const BATCH_BYTES: usize = 4 * 1024 * 1024;
 
+/// How often the other statement is tried at once. After that it waits each time.
+const SWITCHES_AT_ONCE: u32 = 4;
+
 /// The number of batches sent at the same time.
 const CONCURRENT_BATCHES: usize = 8;
 
@@ -45,7 +48,7 @@ impl DynamoDbRecordStore {
     /// Sends one batch. Returns the answer to each statement, or why the request was refused.
     async fn send(&self, batch: &[Step]) -> Result<Vec<Option<BatchStatementError>>, Refused> {
         let statements: Result<Vec<BatchStatementRequest>, PortError> =
-            batch.iter().map(|step| self.statements.request(step.kind, &step.record, step.exists)).collect();
+            batch.iter().map(|step| self.statements.request(step.kind, &step.record)).collect();
         let statements =
             statements.map_err(|error| Refused { lasting: true, denied: false, why: error.to_string() })?;
         let output = self.client.batch_execute_statement().set_statements(Some(statements)).send().await;
@@ -84,8 +87,8 @@ struct Step {
     place: usize,
     record: Record,
     kind: Kind,
-    /// True if its key is known to have a record.
-    exists: bool,
+    /// How often another statement was tried.
+    switches: u32,
     /// True if it is sent in its own request.
     alone: bool,
 }
@@ -100,29 +103,29 @@ enum Next {
 }
 
 impl Step {
-    fn after(mut self, error: Option<&BatchStatementError>) -> Next {
+    fn after(self, error: Option<&BatchStatementError>) -> Next {
         let message = || error.and_then(BatchStatementError::message).unwrap_or("no reason given").to_owned();
         match answer(error) {
             Answer::Done => Next::Settled(Ok(Upserted::Written)),
             // It has another revision than was seen, or none.
-            Answer::Exists | Answer::Later | Answer::NotEarlier if self.record.is_in_place() => {
+            Answer::Exists | Answer::Later | Answer::Missing if self.record.is_in_place() => {
                 Next::Settled(Ok(Upserted::Superseded))
             }
             Answer::Later => Next::Settled(Ok(Upserted::Superseded)),
-            Answer::NotEarlier if self.exists => Next::Settled(Ok(Upserted::Superseded)),
-            Answer::NotEarlier => {
-                self.kind = Kind::Insert;
-                Next::Try(self)
-            }
-            Answer::Exists => {
-                (self.kind, self.exists) = (Kind::Update, true);
-                Next::Try(self)
-            }
+            // There is none: it was never there, or was deleted since.
+            Answer::Missing => self.by(Kind::Insert, message()),
+            Answer::Exists => self.by(Kind::Update, message()),
             Answer::Invalid => Next::Settled(Err(PortError::invalid(DOING, message()))),
             Answer::Unavailable => Next::Settled(Err(PortError::unavailable(DOING, message()))),
             Answer::Denied => Next::Settled(Err(denied(DOING, Some(&message()), message()))),
             Answer::Passing => Next::Repeat(self, message()),
         }
+    }
+
+    /// Tries the other statement. If that goes on, others write and delete the record all the time.
+    fn by(mut self, kind: Kind, why: String) -> Next {
+        (self.kind, self.switches) = (kind, self.switches + 1);
+        if self.switches <= SWITCHES_AT_ONCE { Next::Try(self) } else { Next::Repeat(self, why) }
     }
 
     fn after_refusal(mut self, refused: &Refused) -> Next {
@@ -159,7 +162,11 @@ impl RecordStore for DynamoDbRecordStore {
 
     async fn replace(&self, dataset: &Dataset, replacements: &[Replacement]) -> Vec<PortResult<bool>> {
         let record = |replacement: &Replacement| {
-            let kind = if replacement.seen.is_some() { Kind::Replace } else { Kind::Insert };
+            let kind = match replacement {
+                Replacement { record: None, .. } => Kind::Remove,
+                Replacement { seen: Some(_), .. } => Kind::Replace,
+                Replacement { seen: None, .. } => Kind::Insert,
+            };
             (kind, Record::in_place(dataset, replacement))
         };
         let written = self.write(replacements.iter().map(record)).await;
@@ -183,6 +190,10 @@ impl RecordStore for DynamoDbRecordStore {
 
     async fn records(&self, dataset: &Dataset, keys: &[&str], reading: Reading) -> PortResult<Vec<StoredRecord>> {
         self.get_many(dataset, keys, reading).await
+    }
+
+    async fn unlist(&self, name: &str, by: Writer) -> PortResult<()> {
+        self.unlist_dataset(name, by).await
     }
 
     async fn datasets(&self, owner: &Owner, after: Option<&str>, limit: usize) -> PortResult<DatasetPage> {
@@ -210,7 +221,7 @@ impl DynamoDbRecordStore {
         for (place, (kind, record)) in records.enumerate() {
             settled.push(match record {
                 Ok(record) => {
-                    steps.push(Step { place, record, kind, exists: false, alone: false });
+                    steps.push(Step { place, record, kind, switches: 0, alone: false });
                     None
                 }
                 Err(error) => Some(Err(error)),
@@ -305,4 +316,29 @@ fn batches(steps: Vec<Step>) -> Vec<Vec<Step>> {
         }
     }
     batches
+}
+
+#[cfg(test)]
+mod tests {
+    use aws_sdk_dynamodb::types::BatchStatementErrorCodeEnum as Code;
+    use rowmill_core::model::ids::JobGuid;
+    use rowmill_core::model::records::RecordVersion;
+    use serde_json::Map;
+    use uuid::Uuid;
+
+    use super::*;
+
+    #[test]
+    fn a_record_that_was_deleted_between_two_statements_is_inserted() {
+        let by = Writer { job_created_ms: 1, job_guid: JobGuid(Uuid::nil()) };
+        let upsert = DatasetRecord { key: "k".into(), version: RecordVersion { by, row: 1 }, fields: Map::new() };
+        let record = Record::of(&Dataset { name: "d".into(), partitions: 1 }, &upsert).unwrap();
+        let mut step = Step { place: 0, record, kind: Kind::Insert, switches: 0, alone: false };
+        for (code, next) in [(Code::DuplicateItem, Kind::Update), (Code::ConditionalCheckFailed, Kind::Insert)] {
+            let error = BatchStatementError::builder().code(code).build();
+            let Next::Try(tried) = step.after(Some(&error)) else { panic!("settled") };
+            assert_eq!(tried.kind, next);
+            step = tried;
+        }
+    }
 }

@@ -210,17 +210,10 @@ impl UploadStore for DynamoDbUploadStore {
         won(FAIL.apply(self.update(file_guid), values).await?)
     }
 
-    async fn remove_unfinished(&self, file_guid: FileGuid) -> Result<(), PortError> {
-        const DOING: &str = "removing the unfinished upload";
+    async fn remove(&self, file_guid: FileGuid) -> Result<(), PortError> {
+        const DOING: &str = "removing the upload";
         let request = self.client.delete_item().table_name(&self.table).key("fileGuid", text(file_guid));
-        let request = request.condition_expression("attribute_not_exists(#etag)");
-        let request = request.expression_attribute_names("#etag", "etag");
-        match past_conflicts(|| request.clone().send()).await {
-            Ok(_) => Ok(()),
-            Err(error) => match error.as_service_error() {
-                Some(refused) if refused.is_conditional_check_failed_exception() => Err(PortError::Changed),
-                _ => Err(port_error(DOING, error)),
-            },
-        }
+        past_conflicts(|| request.clone().send()).await.map_err(|error| port_error(DOING, error))?;
+        Ok(())
     }
 }

@@ -4,14 +4,18 @@ use async_trait::async_trait;
 use aws_sdk_s3::Client;
 use aws_sdk_s3::error::ProvideErrorMetadata;
 use aws_sdk_s3::primitives::ByteStream;
+use aws_sdk_s3::types::{Delete, ObjectIdentifier};
 use aws_smithy_types::byte_stream::error::Error;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use bytes::{Bytes, BytesMut};
 use rowmill_core::model::keys;
-use rowmill_core::ports::{ListedObject, ObjectHead, ObjectLists, ObjectPage, Objects, PortError, PortResult};
+use rowmill_core::ports::{
+    ListedObject, ObjectErasures, ObjectHead, ObjectLists, ObjectPage, Objects, PortError, PortResult,
+};
 
 use super::errors::{error_at, is_beyond_the_end, port_error};
+use crate::sdk::denied::{denied, is_denied};
 
 /// Maximum number of reads of an incomplete body. The SDK retries requests, but not after it has received the headers.
 const BODY_READS: usize = 3;
@@ -112,6 +116,41 @@ impl Objects for S3Objects {
         let request = request.set_checksum_sha256(sha256.map(checksum)).body(ByteStream::from(bytes));
         let output = request.send().await.map_err(|error| error_at(key, DOING, error))?;
         output.e_tag.ok_or_else(|| PortError::invalid(DOING, "the answer has no entity tag"))
+    }
+}
+
+#[async_trait]
+impl ObjectErasures for S3Objects {
+    async fn erase_object(&self, key: &str) -> PortResult<()> {
+        let request = self.client.delete_object().bucket(&self.bucket).key(key);
+        request.send().await.map_err(|error| port_error("erasing an object", error))?;
+        Ok(())
+    }
+
+    async fn erase_objects(&self, prefix: &str) -> PortResult<usize> {
+        const DOING: &str = "erasing objects";
+        let listed = self.client.list_objects_v2().bucket(&self.bucket).prefix(prefix).send().await;
+        let keys = listed.map_err(|error| port_error(DOING, error))?.contents.unwrap_or_default();
+        let keys = keys.into_iter().filter_map(|object| object.key);
+        let keys = keys.map(|key| ObjectIdentifier::builder().key(key).build()).collect::<Result<Vec<_>, _>>();
+        let keys = keys.map_err(|error| PortError::invalid(DOING, error))?;
+        let count = keys.len();
+        if count > 0 {
+            let keys = Delete::builder().set_objects(Some(keys)).quiet(true).build();
+            let keys = keys.map_err(|error| PortError::invalid(DOING, error))?;
+            let erased = self.client.delete_objects().bucket(&self.bucket).delete(keys).send().await;
+            let erased = erased.map_err(|error| port_error(DOING, error))?;
+            // It erases the others all the same.
+            if let Some(error) = erased.errors().first() {
+                let why = error.message().or(error.code()).unwrap_or("no reason given").to_owned();
+                return Err(if is_denied(error.code()) {
+                    denied(DOING, Some(&why), why.clone())
+                } else {
+                    PortError::unavailable(DOING, why)
+                });
+            }
+        }
+        Ok(count)
     }
 }
 

@@ -57,7 +57,10 @@ impl Measured {
     }
 
     fn refuse(&mut self, operation: Operation, code: &'static str) {
-        let is_for_a_job = matches!(operation, Operation::CreateJob | Operation::UndoJob | Operation::RedriveJob);
+        let is_for_a_job = matches!(
+            operation,
+            Operation::CreateJob | Operation::UndoJob | Operation::DeleteDataset | Operation::RedriveJob
+        );
         let metric = match ProblemCode::parse(code) {
             Some(ProblemCode::OwnerFull) => Some(Metric::OwnerFull),
             Some(ProblemCode::JobTypeFull) => Some(Metric::JobTypeFull),

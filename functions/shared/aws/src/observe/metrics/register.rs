@@ -112,6 +112,8 @@ register! {
     ],
     /// Calls that a policy denied. Written at once, not at the end of the invocation.
     MissingPermissions: Count ["all functions"],
+    /// Deleted jobs of which everything was erased.
+    JobsErased: Count ["erase-job"],
     /// Jobs that the sweep claimed and looked at.
     JobsLookedAt: Count ["sweep"],
     /// Jobs without a sign of life that the sweep recovered.

@@ -6,6 +6,7 @@ mod checkpoints;
 mod completions;
 mod dead_letters;
 mod dedupes;
+mod erasures;
 mod fixtures;
 mod jobs;
 mod permits;
@@ -152,6 +153,13 @@ pub async fn job_store<S: JobStore>(make: impl AsyncFn() -> S) {
         waits::a_waiting_job_takes_the_slot_of_its_owner_alone_until_it_goes_on,
         waits::a_waiting_job_is_listed_under_all_that_it_waits_for,
         waits::the_first_spec_that_is_found_counts,
+    );
+    run_checks!(
+        make,
+        erasures::a_deleted_job_is_due_to_be_erased_and_for_nothing_else,
+        erasures::nobody_sees_a_deleted_job,
+        erasures::all_rows_of_a_deleted_job_are_erased_and_no_others,
+        erasures::a_job_that_is_not_deleted_is_not_erased,
     );
     run_checks!(
         make,

@@ -5,6 +5,7 @@ mod attempts;
 mod checkpoints;
 mod completions;
 mod dead_letters;
+mod erasures;
 mod jobs;
 mod permits;
 mod slots;
@@ -60,6 +61,12 @@ impl InMemoryJobStore {
     /// The number of jobs that hold a slot of this scope: `owner#…`, `type#…` or `system`.
     pub fn active(&self, scope: &str) -> i64 {
         lock(&self.0).slots.active(scope)
+    }
+
+    /// The number of rows of a job, with its job row.
+    pub fn rows(&self, job: JobGuid) -> usize {
+        let tables = lock(&self.0);
+        tables.rows_of(job) + usize::from(tables.jobs.contains_key(&job))
     }
 
     /// All jobs, oldest first.
@@ -119,6 +126,16 @@ impl Tables {
     fn readable(&self, places: impl RangeBounds<(JobGuid, u32, u32)>) -> Result<(), PortError> {
         let spoiled = self.spoiled.range(places).next();
         spoiled.map_or(Ok(()), |_| Err(PortError::invalid("reading a counter", "its row cannot be decoded")))
+    }
+
+    /// The number of rows of a job beside its job row.
+    fn rows_of(&self, job: JobGuid) -> usize {
+        usize::from(self.specs.contains_key(&job))
+            + self.tallies.keys().filter(|(of, _, _)| *of == job).count()
+            + self.totals.keys().filter(|(of, _)| *of == job).count()
+            + self.checkpoints.keys().filter(|(of, _)| *of == job).count()
+            + self.dead_letters.keys().filter(|(of, _)| *of == job).count()
+            + self.awaiting.iter().filter(|(of, _)| *of == job.0).count()
     }
 
     fn job(&mut self, job: JobGuid) -> Result<&mut Job, PortError> {

@@ -3,16 +3,19 @@ use jiff::Timestamp;
 
 use super::InMemoryJobStore;
 use crate::in_memory::lock;
-use crate::model::ids::JobGuid;
-use crate::ports::{Due, PortError, WAKE_SHARDS, WakeUps};
+use crate::model::job::Job;
+use crate::ports::{Due, ERASE_SHARD, PortError, WAKE_SHARDS, WakeUps};
 
 #[async_trait]
 impl WakeUps for InMemoryJobStore {
     async fn due(&self, shard: u32, now: Timestamp, limit: usize) -> Result<Vec<Due>, PortError> {
         let tables = lock(&self.0);
-        // Any even spread will do.
-        let in_shard = |job: &JobGuid| job.0.as_u128() % u128::from(WAKE_SHARDS) == u128::from(shard);
-        let jobs = tables.jobs.values().filter(|job| in_shard(&job.job_guid));
+        let shard_of = |job: &Job| match job.deleted_at {
+            Some(_) => ERASE_SHARD.into(),
+            // Any even spread will do.
+            None => job.job_guid.0.as_u128() % u128::from(WAKE_SHARDS),
+        };
+        let jobs = tables.jobs.values().filter(|job| shard_of(job) == u128::from(shard));
         let mut due: Vec<Due> = jobs
             .filter_map(|job| Some(Due { job: job.job_guid, at: job.wake_at? }))
             .filter(|due| due.at <= now)

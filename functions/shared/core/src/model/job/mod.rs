@@ -5,6 +5,7 @@
 
 mod awaits;
 mod claim;
+mod delete;
 mod end;
 mod ending;
 #[cfg(test)]
@@ -47,13 +48,15 @@ pub use status::{Priority, StopCode};
 /// with the job's own retention. The others follow later, and nobody can reach them in between.
 pub const DETAILS_KEPT: SignedDuration = SignedDuration::from_hours(400 * 24);
 
-/// When the rows of a job that are not its job row expire. Its name tells when it was created; if not, they are kept.
+/// When the rows of a job that are not its job row expire. If its name does not tell, they are kept.
 pub fn details_until(job: JobGuid) -> Timestamp {
-    let created = || {
-        let (seconds, _) = job.0.get_timestamp()?.to_unix();
-        Timestamp::from_second(i64::try_from(seconds).ok()?).ok()
-    };
-    created().and_then(|created| created.checked_add(DETAILS_KEPT).ok()).unwrap_or(Timestamp::MAX)
+    created_at(job).and_then(|created| created.checked_add(DETAILS_KEPT).ok()).unwrap_or(Timestamp::MAX)
+}
+
+/// When the name of a job was drawn.
+pub fn created_at(job: JobGuid) -> Option<Timestamp> {
+    let (seconds, _) = job.0.get_timestamp()?.to_unix();
+    Timestamp::from_second(i64::try_from(seconds).ok()?).ok()
 }
 
 /// A job, as stored in its row.
@@ -104,6 +107,8 @@ pub struct Job {
     pub redrive: Option<Redrive>,
     /// The job that undoes it. It gets no further attempt.
     pub undone_by: Option<JobGuid>,
+    /// When it was deleted. Nobody sees it since, and its rows and objects are erased.
+    pub deleted_at: Option<Timestamp>,
     /// The stored state of a composition that continues in another invocation, by name.
     pub composing: Option<RunId>,
     /// Number of recoveries in a row without a sign of life.
@@ -130,7 +135,7 @@ pub struct Job {
     pub deadline_at: Timestamp,
     /// When it is stopped if no chunk of its first attempt has begun; `None` if it may wait until its deadline.
     pub start_by: Option<Timestamp>,
-    /// When the sweep looks at it next; `None` after it has ended.
+    /// When the sweep looks at it next; `None` after it has ended. Once it is deleted, when it is due to be erased.
     pub wake_at: Option<Timestamp>,
     /// Number of writes of its row. It is never reset.
     pub revision: u64,
@@ -175,6 +180,7 @@ impl Job {
             completions: 0,
             redrive: None,
             undone_by: None,
+            deleted_at: None,
             composing: None,
             recoveries: 0,
             paused_at: None,

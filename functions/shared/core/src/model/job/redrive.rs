@@ -49,7 +49,7 @@ impl Job {
     /// Starts the next attempt at `now`; the sweep first looks at it at `wake_at`.
     pub fn redrive(&self, redrive: Redrive, now: Timestamp, deadline: Timestamp, wake_at: Timestamp) -> Option<Self> {
         // An active job may still get more failed items. What an undone one would write would be undone too.
-        (self.is_ended() && self.undone_by.is_none()).then(|| Self {
+        (self.is_ended() && self.undone_by.is_none() && self.deleted_at.is_none()).then(|| Self {
             phase: Phase::Runnable,
             attempt: self.attempt + 1,
             split: SplitState::from(0),

@@ -8,7 +8,8 @@ impl Job {
     /// attempt.
     pub fn undo(&self, by: JobGuid, in_place_of: Option<JobGuid>) -> Option<Self> {
         // Active, it may still write records.
-        (self.is_ended() && self.undone_by == in_place_of).then(|| Self { undone_by: Some(by), ..self.clone() })
+        let starts = self.is_ended() && self.undone_by == in_place_of && self.deleted_at.is_none();
+        starts.then(|| Self { undone_by: Some(by), ..self.clone() })
     }
 
     /// True if it has ended and left items undone.

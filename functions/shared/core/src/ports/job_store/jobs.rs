@@ -9,7 +9,7 @@ use crate::ports::PortError;
 
 #[async_trait]
 pub trait Jobs: Send + Sync {
-    /// Reads the job row. Returns expired jobs too.
+    /// Reads the job row. Returns expired and deleted jobs too.
     ///
     /// # Errors
     /// `NotFound`.
@@ -21,7 +21,7 @@ pub trait Jobs: Send + Sync {
     /// `NotFound`.
     async fn spec(&self, job: JobGuid) -> Result<Spec, PortError>;
 
-    /// Lists the owner's jobs that have not expired by `now`, newest first. Reads an index that may lag behind, and the
+    /// Lists the owner's jobs that are not [gone](Job::is_gone) by `now`, newest first. Reads an index that may lag behind, and the
     /// current row of each job in it.
     async fn jobs(&self, owner: &Owner, filter: &JobFilter, now: Timestamp) -> Result<JobPage, PortError>;
 }
@@ -43,7 +43,7 @@ impl JobFilter {
         job.owner == *owner
             && self.state.is_none_or(|state| state.matches(job))
             && self.job_type.as_ref().is_none_or(|job_type| job.job_type == *job_type)
-            && job.end().is_none_or(|end| end.expires_at > now)
+            && !job.is_gone(now)
     }
 }
 

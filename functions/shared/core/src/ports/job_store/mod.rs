@@ -12,6 +12,7 @@
 //! | [`Completions`] | `complete` |
 //! | [`DeadLetters`] | `record_dead_letter`, `dead_letters` |
 //! | [`WakeUps`] | `due`, `put_off` |
+//! | [`Erasures`] | `erase_rows` |
 //! | [`Waits`] | `awaiting`, `put_found` |
 //!
 //! Each trait stands in one file with the types that it asks for and answers with. The adapters and the contract suite
@@ -22,6 +23,7 @@ mod attempts;
 mod checkpoints;
 mod completions;
 mod dead_letters;
+mod erasures;
 mod jobs;
 mod permits;
 mod tallies;
@@ -38,12 +40,13 @@ pub use attempts::{Attempts, NewAttempt, RedriveError};
 pub use checkpoints::{CheckpointMoved, Checkpoints};
 pub use completions::{Completion, Completions};
 pub use dead_letters::DeadLetters;
+pub use erasures::Erasures;
 pub use jobs::{JobFilter, JobPage, Jobs, StateFilter};
 pub use permits::Permits;
 pub use tallies::{CommitAnswer, Tallies};
 pub use updates::{UpdateAnswer, Updates};
 pub use waits::{AWAITING_MAX, Waits};
-pub use wake_ups::{Due, WAKE_SHARDS, WakeUps};
+pub use wake_ups::{Due, ERASE_SHARD, WAKE_SHARDS, WakeUps};
 pub use write_lost::WriteLost;
 
 use jiff::Timestamp;
@@ -64,7 +67,18 @@ use crate::ports::PortError;
 ///
 /// A type that implements all parts is a job store; this trait needs no implementation.
 pub trait JobStore:
-    Admissions + Jobs + Updates + Tallies + Checkpoints + Permits + Attempts + Completions + DeadLetters + WakeUps + Waits
+    Admissions
+    + Jobs
+    + Updates
+    + Tallies
+    + Checkpoints
+    + Permits
+    + Attempts
+    + Completions
+    + DeadLetters
+    + WakeUps
+    + Erasures
+    + Waits
 {
 }
 
@@ -79,6 +93,7 @@ impl<S> JobStore for S where
         + Completions
         + DeadLetters
         + WakeUps
+        + Erasures
         + Waits
 {
 }
@@ -89,10 +104,9 @@ impl dyn JobStore + '_ {
     /// This is no method of a port, so no adapter and no wrapper has its own version of the rule.
     ///
     /// # Errors
-    /// `NotFound` if the job does not exist, belongs to another owner, or has expired by `now`.
+    /// `NotFound` if the job does not exist, belongs to another owner, or is [gone](Job::is_gone) by `now`.
     pub async fn owned(&self, owner: &Owner, job: JobGuid, now: Timestamp) -> Result<Job, PortError> {
         let job = self.job(job).await?;
-        let expired = job.end().is_some_and(|end| end.expires_at <= now);
-        if job.owner == *owner && !expired { Ok(job) } else { Err(PortError::NotFound) }
+        if job.owner == *owner && !job.is_gone(now) { Ok(job) } else { Err(PortError::NotFound) }
     }
 }

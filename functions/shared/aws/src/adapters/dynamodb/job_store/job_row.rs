@@ -8,7 +8,7 @@ use rowmill_core::model::results::Results;
 use rowmill_core::model::spec::Tolerance;
 use rowmill_core::model::tally::Counts;
 use rowmill_core::model::warnings::Warning;
-use rowmill_core::ports::{PortError, WAKE_SHARDS};
+use rowmill_core::ports::{ERASE_SHARD, PortError, WAKE_SHARDS};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use xxhash_rust::xxh3::xxh3_64;
@@ -70,6 +70,8 @@ struct JobRow {
     redrive: Option<Redrive>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     undone_by: Option<JobGuid>,
+    #[serde(default, skip_serializing_if = "Option::is_none", with = "attribute::optional_millis")]
+    deleted_at: Option<Timestamp>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     composing: Option<RunId>,
     #[serde(default, skip_serializing_if = "is_zero")]
@@ -201,7 +203,7 @@ pub fn job_item(doing: &'static str, job: &Job) -> Result<Item, PortError> {
     let mut item = to_item(doing, &Stored { job: job.clone(), phase: PhaseRow::of(job) })?;
     item.insert("row".to_owned(), text(JOB_ROW));
     if job.wake_at.is_some() {
-        item.insert("wakeShard".to_owned(), number(wake_shard(job.job_guid)));
+        item.insert("wakeShard".to_owned(), number(shard_of(job)));
     }
     Ok(item)
 }
@@ -240,6 +242,10 @@ fn learn(job: &Job, trace: Option<TraceId>) {
     trace::learn(job.job_guid, trace.unwrap_or_else(|| TraceId::of_job(job.job_guid)));
 }
 
+fn shard_of(job: &Job) -> u32 {
+    if job.deleted_at.is_some() { ERASE_SHARD } else { wake_shard(job.job_guid) }
+}
+
 pub fn wake_shard(job: JobGuid) -> u32 {
     let shard = xxh3_64(job.0.as_bytes()) % u64::from(WAKE_SHARDS);
     u32::try_from(shard).unwrap_or(0)
@@ -260,6 +266,11 @@ mod tests {
             let job = Job { phase, started_at, ..full.clone() };
             assert_eq!(job_of("", job_item("", &job).unwrap()).unwrap(), job);
         }
+        let ended = phases().into_iter().find(|phase| matches!(phase, Phase::Ended(_))).unwrap();
+        let deleted = Job { phase: ended, deleted_at: Some(full.moved_at), ..full.clone() };
+        let item = job_item("", &deleted).unwrap();
+        assert_eq!(item["wakeShard"], number(ERASE_SHARD), "the sweep does not look at a deleted job");
+        assert_eq!(job_of("", item).unwrap(), deleted);
         let bare = Job {
             phase: Phase::Runnable,
             awaits: None,
@@ -277,6 +288,7 @@ mod tests {
             usage: Usage::NONE,
             redrive: None,
             undone_by: None,
+            deleted_at: None,
             recoveries: 0,
             paused_at: None,
             pauses: 0,

@@ -38,7 +38,9 @@ impl Jobs for DynamoDbJobStore {
         while filter.limit > 0 && jobs.len() <= filter.limit {
             // DynamoDB filters after it has read up to the limit, so a small limit would need many queries.
             let filtered = filter.state.is_some() || filter.job_type.is_some();
-            let wanted = if filtered { BATCH_KEYS } else { (filter.limit + 1 - jobs.len()).min(BATCH_KEYS) };
+            // Nor would one after a page of jobs that are gone.
+            let wanted =
+                if filtered || from.is_some() { BATCH_KEYS } else { (filter.limit + 1 - jobs.len()).min(BATCH_KEYS) };
             let page_items = i32::try_from(wanted).unwrap_or(i32::MAX);
             let query = self.query(owner, filter).limit(page_items).set_exclusive_start_key(from);
             let page = query.send().await.map_err(|error| port_error(DOING, error))?;

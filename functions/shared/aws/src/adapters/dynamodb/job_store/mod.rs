@@ -6,6 +6,7 @@ mod attribute;
 mod checkpoints;
 mod completions;
 mod dead_letters;
+mod erasures;
 pub(super) mod job_row;
 mod jobs;
 mod permits;

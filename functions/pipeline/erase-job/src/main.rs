@@ -1,0 +1,6 @@
+//! The Lambda function `erase-job`.
+
+#[tokio::main]
+async fn main() -> Result<(), lambda_runtime::Error> {
+    erase_job::start::start().await
+}
