@@ -1,7 +1,6 @@
 //! Start-up: builds the use cases once, then serves requests.
 
 use rowmill_aws::host::serve;
-use rowmill_core::model::job::LEASE_MARGIN;
 use rowmill_core::model::owner_priorities::OwnerPriorities;
 use rowmill_core::ports::BoxError;
 use rowmill_core::wiring::{Missing, Ports};
@@ -54,8 +53,6 @@ impl Retuner {
 
 impl Deleter {
     pub fn new(ports: &Ports, recovery: Recovery) -> Result<Self, Missing> {
-        // No time limit is longer.
-        let silent = recovery.stale + LEASE_MARGIN;
-        Ok(Self { jobs: ports.jobs.get()?, clock: ports.clock.get()?, silent })
+        Ok(Self { jobs: ports.jobs.get()?, clock: ports.clock.get()?, silent: recovery.silence() })
     }
 }

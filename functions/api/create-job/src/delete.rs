@@ -2,8 +2,9 @@
 //!
 //! If the process dies in between, the dataset is still listed, without records. The same request takes it off.
 
+use jiff::Timestamp;
 use rowmill_core::job_types::{DELETE, DELETED_DATASET};
-use rowmill_core::model::ids::Owner;
+use rowmill_core::model::ids::{JobGuid, Owner};
 use rowmill_core::model::records::{Writer, dataset_of, is_dataset_name};
 use rowmill_core::model::spec::{KeysOf, Source};
 use rowmill_core::ports::NewJob;
@@ -27,15 +28,10 @@ impl Creator {
         let stored = dataset_of(owner, name);
         self.records.opened(&stored).await?.ok_or_else(unknown)?;
         let request = CreateJobRequest::of(DELETE, [(DELETED_DATASET.to_owned(), json!(name))].into_iter().collect());
-        let (job_type, priority) = (self.job_type(&request)?, self.priority(owner, &request)?);
         self.refuse_if_full(owner, &request).await?;
         let now = self.clock.now();
-        let source = Source::Dataset { dataset: name.to_owned(), keys_of: Some(KeysOf::Stored) };
-        let source = json_lines(source, FirstText::default());
-        let Specified { spec, warnings: _, texts: _ } =
-            self.specified_over(source, owner, &request, &**job_type, self.entropy.job_guid(now), now).await?;
-        let job = self.job_row(&spec, &request, priority);
-        let new = NewJob { job, spec, ceilings: self.ceilings(&request), idempotency: None, dedupe: None };
+        let by = self.entropy.job_guid(now);
+        let new = self.over_keys(owner, &request, (name.to_owned(), KeysOf::Stored), by, now).await?;
         self.jobs.create(&new).await?;
         let job = self.woken(new.job).await;
         if let Err(error) = self.records.unlist(&stored, Writer::new(job.created_at, job.job_guid)).await {
@@ -43,5 +39,22 @@ impl Creator {
             tracing::error!(job.id = %job.job_guid, error, "dataset is being deleted, and is still listed");
         }
         Ok(Accepted { job, is_same: false })
+    }
+
+    /// The job of a type that no request names, over the keys of records of a dataset.
+    pub(crate) async fn over_keys(
+        &self,
+        owner: &Owner,
+        request: &CreateJobRequest,
+        (dataset, keys_of): (String, KeysOf),
+        job_guid: JobGuid,
+        now: Timestamp,
+    ) -> Result<NewJob, CreateJobError> {
+        let (job_type, priority) = (self.job_type(request)?, self.priority(owner, request)?);
+        let source = json_lines(Source::Dataset { dataset, keys_of: Some(keys_of) }, FirstText::default());
+        let Specified { spec, warnings: _, texts: _ } =
+            self.specified_over(source, owner, request, &**job_type, job_guid, now).await?;
+        let job = self.job_row(&spec, request, priority);
+        Ok(NewJob { job, spec, ceilings: self.ceilings(request), idempotency: None, dedupe: None })
     }
 }

@@ -10,15 +10,13 @@ use rowmill_core::job_types::{NotUndoable, UNDO, UNDONE_JOB, undoable_dataset};
 use rowmill_core::model::ids::{JobGuid, Owner};
 use rowmill_core::model::job::{End, Job, LEASE_MARGIN, REQUEST_LIMIT, created_at};
 use rowmill_core::model::records::dataset_of;
-use rowmill_core::model::spec::{KeysOf, Source};
-use rowmill_core::ports::{NewJob, PortError, found};
+use rowmill_core::model::spec::KeysOf;
+use rowmill_core::ports::{PortError, found};
 use rowmill_core::progress::update::update_job;
-use rowmill_formats::FirstText;
 use serde_json::json;
 
-use crate::create::{Accepted, CreateJobError, Creator, Specified};
+use crate::create::{Accepted, CreateJobError, Creator};
 use crate::request::CreateJobRequest;
-use crate::source::json_lines;
 
 /// Time after which nobody creates a job any more under a name that was drawn before. An older job that is not there was
 /// deleted or has expired, and its name must not come back. No job is erased so soon.
@@ -53,18 +51,13 @@ impl Creator {
         }
         self.refuse_while_runs_live(&job, end, now)?;
         let request = CreateJobRequest::of(UNDO, [(UNDONE_JOB.to_owned(), json!(undone))].into_iter().collect());
-        let (job_type, priority) = (self.job_type(&request)?, self.priority(owner, &request)?);
         self.refuse_if_full(owner, &request).await?;
         let by = match is_cut_short {
             Some(by) => by,
             // It left items, or was deleted, or has expired.
             None => self.named_undo(&job, job.undone_by, now).await?,
         };
-        let source = json_lines(Source::Dataset { dataset, keys_of: Some(KeysOf::Job(undone)) }, FirstText::default());
-        let Specified { spec, warnings: _, texts: _ } =
-            self.specified_over(source, owner, &request, &**job_type, by, now).await?;
-        let job = self.job_row(&spec, &request, priority);
-        let new = NewJob { job, spec, ceilings: self.ceilings(&request), idempotency: None, dedupe: None };
+        let new = self.over_keys(owner, &request, (dataset, KeysOf::Job(undone)), by, now).await?;
         let created = self.jobs.create(&new).await;
         // Another request may have created it.
         let undo = found(self.jobs.owned(owner, by, now).await)?;

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use rowmill_core::model::breaker::BreakerLimits;
+use rowmill_core::model::job::LEASE_MARGIN;
 use rowmill_core::ports::Ceilings;
 use rowmill_core::text::ChunkLimits;
 
@@ -44,6 +45,13 @@ crate::settings! {
     pub struct Recovery {
         /// The time without a sign of life after which the sweep recovers a job. Longer than any time limit.
         pub stale: Duration = Duration::from_secs(15 * 60), "StaleSeconds";
+    }
+}
+
+impl Recovery {
+    /// Time after which an invocation that has read a job has ended, whatever its function: no time limit is longer.
+    pub fn silence(self) -> Duration {
+        self.stale + LEASE_MARGIN
     }
 }
 

@@ -1,6 +1,5 @@
 //! `rowmill block`, `unblock` and `blocked`: which callers the functions refuse to serve.
 
-use std::collections::HashMap;
 use std::net::IpAddr;
 use std::process::ExitCode;
 
@@ -133,8 +132,8 @@ impl AdmissionTable {
         let request = self.dynamodb.get_item().table_name(&self.name).consistent_read(true);
         let request = request.key("scope", AttributeValue::S(blocks::scope(principal)));
         let row = request.send().await.map_err(failed(format!("look whether {principal} is blocked")))?.item;
-        let reason = |row: &HashMap<_, AttributeValue>| row.get(REASON).and_then(|text| text.as_s().ok()).cloned();
-        Ok(row.filter(|row| !row.is_empty()).map(|row| reason(&row).unwrap_or_default()))
+        let row = row.filter(|row| !row.is_empty());
+        Ok(row.map(|row| row.get(REASON).and_then(|text| text.as_s().ok()).cloned().unwrap_or_default()))
     }
 
     /// Returns whether there was a block.

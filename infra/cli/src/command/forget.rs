@@ -9,6 +9,7 @@ use rowmill_core::callers::blocked::REMEMBERED_FOR;
 use rowmill_core::model::blocks::Principal;
 use rowmill_core::model::ids::Owner;
 use rowmill_core::model::job::{LEASE_MARGIN, REQUEST_LIMIT};
+use rowmill_settings::Recovery;
 use serde::Serialize;
 use tokio::time::{Instant, sleep};
 
@@ -131,7 +132,8 @@ pub async fn execute(args: ForgetArgs) -> Result<ExitCode, CommandError> {
 /// Ends the owner's jobs, and waits until nobody can be at work for it. Returns false if a job does not end.
 async fn end_work(args: &ForgetArgs, stack: &DeployedStack) -> Result<bool, CommandError> {
     let operator = Operator::of(&args.stack).await?;
-    let silence = seconds(stack, "StaleSeconds", 15 * 60) + LEASE_MARGIN;
+    let stale = stack.parameter("StaleSeconds").parse().map(Duration::from_secs);
+    let silence = stale.map_or_else(|_| Recovery::default(), |stale| Recovery { stale }).silence();
     let until = Instant::now() + ENDS_WITHIN + silence;
     eprintln!("Its jobs are being cancelled.");
     while operator.cancel_all(&args.owner).await? > 0 || operator.has_active(&args.owner).await? {
@@ -143,11 +145,6 @@ async fn end_work(args: &ForgetArgs, stack: &DeployedStack) -> Result<bool, Comm
     eprintln!("Waiting for {} s: a function may still write something.", silence.as_secs());
     sleep(silence).await;
     Ok(true)
-}
-
-/// A parameter of the stack in seconds.
-fn seconds(stack: &DeployedStack, parameter: &str, default: u64) -> Duration {
-    Duration::from_secs(stack.parameter(parameter).parse().unwrap_or(default))
 }
 
 fn remains(stack: &DeployedStack, keeps_versions: bool) -> Vec<Remains> {

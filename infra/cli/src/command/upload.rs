@@ -1,6 +1,6 @@
 //! `rowmill upload`: stores a file for later jobs.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use super::connection::ApiArgs;
@@ -28,15 +28,11 @@ pub struct UploadArgs {
 }
 
 pub async fn execute(args: UploadArgs) -> Result<ExitCode, CommandError> {
-    upload(&args, &args.file).await
-}
-
-async fn upload(args: &UploadArgs, path: &Path) -> Result<ExitCode, CommandError> {
     let reporter = if args.json { Reporter::new(true) } else { Reporter::on_stderr() };
-    if let Some(url) = url_of(path) {
-        return fetch_from(args, url, &reporter).await;
+    if let Some(url) = url_of(&args.file) {
+        return fetch_from(&args, url, &reporter).await;
     }
-    let file = SourceFile::open(path, None).await?;
+    let file = SourceFile::open(&args.file, None).await?;
     let connection = args.api.connect().await?;
     let report = reporter.upload(&file);
     let remembered = RememberedUploads::of_user();

@@ -1,7 +1,6 @@
 //! Two rows of the records table for each dataset: one with its number of partitions, put by the first that opens the
 //! dataset to write, and one in the list of its owner, with its latest writer.
 
-use aws_sdk_dynamodb::error::ProvideErrorMetadata;
 use aws_sdk_dynamodb::types::AttributeValue;
 use rowmill_core::model::ids::Owner;
 use rowmill_core::model::records::{Dataset, DatasetPage, ListedDataset, PARTITIONS_MAX, Writer, owner_and_name};
@@ -73,8 +72,10 @@ impl DynamoDbRecordStore {
         let request = request.expression_attribute_values(":writer", text(by.to_string()));
         match request.send().await {
             Ok(_) => Ok(()),
-            Err(error) if error.code() == Some("ConditionalCheckFailedException") => Ok(()),
-            Err(error) => Err(port_error(LISTING, error)),
+            Err(error) => match error.as_service_error() {
+                Some(refused) if refused.is_conditional_check_failed_exception() => Ok(()),
+                _ => Err(port_error(LISTING, error)),
+            },
         }
     }
 

@@ -38,7 +38,7 @@ impl Jobs for DynamoDbJobStore {
         while filter.limit > 0 && jobs.len() <= filter.limit {
             // DynamoDB filters after it has read up to the limit, so a small limit would need many queries.
             let filtered = filter.state.is_some() || filter.job_type.is_some();
-            // Nor would one after a page of jobs that are gone.
+            // So would one after a page of jobs that are gone.
             let wanted =
                 if filtered || from.is_some() { BATCH_KEYS } else { (filter.limit + 1 - jobs.len()).min(BATCH_KEYS) };
             let page_items = i32::try_from(wanted).unwrap_or(i32::MAX);
