@@ -13,7 +13,7 @@ use complete_job::limits::CompleteLimits;
 use create_job::create::{CreateLimits, Creator};
 use dead_letter::limits::DeadLetterLimits;
 use dead_letter::settle::DeadLetters;
-use erase_job::erase::{EraseLimits, Eraser};
+use erase_job::erase::Eraser;
 use job_status::handler::JobPages;
 use process_items::process::ChunkProcessor;
 use process_items::run::RunLimits;
@@ -180,7 +180,7 @@ impl UseCases {
     }
 
     pub fn eraser(&self) -> Eraser {
-        built(Eraser::new(&self.ports, EraseLimits::default()))
+        built(Eraser::new(&self.ports, self.limits.sweep.recovery))
     }
 
     pub fn pauser(&self) -> Pauser {

@@ -6,7 +6,8 @@ use clap::{Parser, Subcommand};
 use rowmill::command::control::Control;
 use rowmill::command::{
     CommandError, again, audit, bench, block, control, datasets, dead_letters, delete, export, forget, gateway, job,
-    jobs, login, open, preview, redrive, results, retune, run, top, undo, upload, webhook_key, why, work, workers,
+    jobs, login, open, preview, prune, redrive, results, retune, run, top, undo, upload, webhook_key, why, work,
+    workers,
 };
 use rowmill::operate::{Deploy, Down, Status, Up};
 
@@ -23,6 +24,7 @@ enum Command {
     Run(Box<run::RunArgs>),
     Export(export::ExportArgs),
     Again(again::AgainArgs),
+    Prune(prune::PruneArgs),
     Undo(undo::UndoArgs),
     Datasets(datasets::DatasetsArgs),
     #[command(subcommand)]
@@ -74,6 +76,7 @@ async fn main() -> ExitCode {
         Command::Run(args) => run::execute(*args).await,
         Command::Export(args) => export::execute(args).await,
         Command::Again(args) => again::execute(args).await,
+        Command::Prune(args) => prune::execute(args).await,
         Command::Undo(args) => undo::execute(args).await,
         Command::Datasets(args) => datasets::execute(args).await,
         Command::Delete(delete) => delete::execute(delete).await,

@@ -105,7 +105,9 @@ pub fn check_view(job: &Job, view: &JobView, record: &mut JobRecord) -> Checked 
     ensure(job.completions == ended, || format!("{} completions in attempt {}", job.completions, job.attempt))?;
     let code = job.stopped_by().map(|stop| stop.code);
     ensure(code != Some(StopCode::AuditFailed), || "its audit failed".into())?;
-    ensure(job.wake_at.is_some() != job.is_ended(), || format!("status and wake time disagree: {:?}", job.wake_at))
+    // An ended job is due again only if it expires by itself.
+    let is_due = !job.is_ended() || job.keep_seconds.is_some();
+    ensure(job.wake_at.is_some() == is_due, || format!("status and wake time disagree: {:?}", job.wake_at))
 }
 
 /// Checks the percent of a job with the items of its unfinished chunks. It never goes back either, unless a stop skips them.

@@ -47,7 +47,11 @@ impl GatedJobs {
     /// Lets the lagging index catch up with the store.
     pub fn refresh_index(&self) {
         let jobs = self.store.every_job();
-        let index = jobs.iter().filter_map(|job| Some(Due { job: job.job_guid, at: job.wake_at? })).collect();
+        let index = jobs
+            .iter()
+            .filter(|job| !job.is_to_be_erased())
+            .filter_map(|job| Some(Due { job: job.job_guid, at: job.wake_at? }))
+            .collect();
         *self.old_index.lock().unwrap_or_else(PoisonError::into_inner) = index;
     }
 

@@ -52,6 +52,9 @@ pub const LONGEST_PAUSE: Duration = Duration::from_secs(1800);
 /// The longest time between two recoveries.
 pub const BACKOFF_MAX: Duration = Duration::from_secs(1200);
 
+/// The time for which some jobs are kept: they expire after everything else.
+pub const KEPT: Duration = Duration::from_secs(20 * 24 * 60 * 60);
+
 pub const SWEEP_EVERY: Duration = Duration::from_secs(60);
 
 /// The visibility timeout of a queue: six times the timeout of its function.
@@ -427,6 +430,9 @@ fn job(rng: &mut fastrand::Rng, number: usize, owners: u32, of: usize) -> JobPla
     request["priority"] = json!(priority);
     if let rows @ (2 | 5 | 11 | 17) = file.rows.len() {
         request["startWithinSeconds"] = json!(rows * rows);
+    }
+    if matches!(file.rows.len(), 3 | 7 | 13) {
+        request["keepSeconds"] = json!(KEPT.as_secs());
     }
     if rng.u8(..) < 64 {
         request["dedupe"] = json!("file");

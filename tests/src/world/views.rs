@@ -53,7 +53,7 @@ impl World {
 
     /// The manifest of the results of a job that has ended.
     pub async fn manifest(&self, job: &Job) -> Manifest {
-        let results = job.end().and_then(|end| end.results).expect("it has results");
+        let results = job.end().and_then(|end| end.results.as_ref()).expect("it has results");
         let json = self.objects.read(&results.manifest_key(job.job_guid)).await.expect("the manifest exists");
         serde_json::from_slice(&json).expect("a manifest")
     }
@@ -61,7 +61,7 @@ impl World {
     /// The bytes of a file of the results of a job.
     pub async fn result_file(&self, job: &Job, name: &str) -> Vec<u8> {
         let (results, manifest) =
-            (job.end().and_then(|end| end.results).expect("it has results"), self.manifest(job).await);
+            (job.end().and_then(|end| end.results.as_ref()).expect("it has results"), self.manifest(job).await);
         let file = manifest.files.iter().find(|stored| stored.file.name == name);
         let file = file.unwrap_or_else(|| panic!("no {name} in {:?}", manifest.files));
         self.objects.read(&results.file_key(job.job_guid, file)).await.expect("the file exists").to_vec()

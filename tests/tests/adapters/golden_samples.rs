@@ -7,7 +7,7 @@ use rowmill_aws::adapters::dynamodb::{
     DynamoDbBreakers, DynamoDbJobStore, DynamoDbLive, DynamoDbQuotas, DynamoDbRecordStore, DynamoDbTasks,
     DynamoDbUploadStore,
 };
-use rowmill_core::fixtures;
+use rowmill_core::fixtures::{self, causes};
 use rowmill_core::model::blocks::{AT, Principal, REASON, scope};
 use rowmill_core::model::breaker::{Breaker, BreakerState, Probe};
 use rowmill_core::model::checkpoint::{Checkpoint, InFlight, Suspects};
@@ -30,7 +30,7 @@ use rowmill_core::model::request_limits::RequestLimits;
 use rowmill_core::model::results::{LeftOut, Manifest, ManifestFile, ResultFile, ResultKind, Results};
 use rowmill_core::model::run_output::{FailedItem, ItemOutput, RunOutput};
 use rowmill_core::model::spec::{AwaitedFile, OutputFile, Source, Spec};
-use rowmill_core::model::stored_record::{StoredRecord, Undoing};
+use rowmill_core::model::stored_record::{Pruning, StoredRecord, Undoing};
 use rowmill_core::model::tally::{ChunkAddress, Commit, Counts, Mark, MarkKind, Tally};
 use rowmill_core::model::task::{Holder, Task};
 use rowmill_core::model::upload::{FetchBegun, FetchFailure, Multipart, Origin, Upload, UploadState};
@@ -131,12 +131,18 @@ impl Stores {
         earlier.version.by.job_created_ms -= 1;
         earlier.version.by.job_guid = guid(9);
         let below = StoredRecord::first(earlier).with(&row(2)).unwrap();
-        let Undoing::Reverse(record) = below.undo(version().by.job_guid, guid(8)) else { unreachable!() };
-        let stored = self
-            .records
-            .replace(&dataset, &[Replacement { key: record.latest.key.clone(), record: Some(*record), seen: None }])
-            .await;
-        assert!(matches!(stored[..], [Ok(true)]), "{stored:?}");
+        let Undoing::Reverse(undone) = below.undo(version().by.job_guid, guid(8)) else { unreachable!() };
+        let import = Writer { job_created_ms: version().by.job_created_ms + 1, job_guid: guid(7) };
+        let Pruning::Remove(pruned) = below.prune(import, guid(6)) else { unreachable!() };
+        let mut later = row(3);
+        later.version.by.job_created_ms += 2;
+        let above = pruned.with(&later).unwrap();
+        for (key, record) in [("undone", *undone), ("pruned", *pruned), ("above a prune", above)] {
+            let record = StoredRecord { latest: DatasetRecord { key: key.into(), ..record.latest }, ..record };
+            let replacement = Replacement { key: key.into(), record: Some(record), seen: None };
+            let stored = self.records.replace(&dataset, &[replacement]).await;
+            assert!(matches!(stored[..], [Ok(true)]), "{stored:?}");
+        }
     }
 
     /// A job in each phase; one as it was created, one that ended and one that was redriven.
@@ -158,7 +164,7 @@ impl Stores {
             self.jobs.create(&new_job(number)).await.unwrap();
             let lease = Lease { holder: run(1), until: at(50) };
             let seen = change(&self.jobs, guid(number), |job| job.take(lease, at(1))).await;
-            let results = Some(Results { attempt: 1, manifest: run(2) });
+            let results = Some(Results { attempt: 1, manifest: run(2), causes: causes() });
             let (outcome, finished_at, expires_at) = (Ok(JobOutcome::Partial), at(20), at(2000));
             let end = End { outcome, counts: COUNTS, results, finished_at, expires_at };
             let usage = Usage { lambda_mb_ms: 9, ..Usage::of_transaction(5).with_sends(6) };

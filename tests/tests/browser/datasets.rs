@@ -1,5 +1,6 @@
 //! Datasets on the page, and a job that is run again.
 
+use acceptance::local_stack::answer;
 use serde_json::{Value, json};
 
 use crate::reach::{axe, finds_nothing};
@@ -82,9 +83,34 @@ fn a_person_finds_the_records_of_an_import_and_runs_it_again() {
         tab.job_is("completed").await;
         assert_eq!(stack.record_fields("seen-on-the-page").await["k1"]["name"], "another");
 
+        // What its file has not got is counted, removed, and brought back.
+        let _: Value = tab.value("window.confirm = () => true, null").await;
+        let import: String = tab.value("location.hash").await;
+        let mut last = import.clone();
+        for (button, shown, left) in [
+            ("Count missing records", "Missing 128", 131),
+            ("Run for real", "Missing 128", 3),
+            ("Undo", "Reversed 128 Kept 0", 131),
+        ] {
+            let _: Value = tab.value("document.querySelector('job-settings summary').click(), null").await;
+            tab.press(button).await;
+            tab.until(&format!("location.hash.startsWith('#/jobs/') && location.hash !== '{last}'")).await;
+            tab.job_is("completed").await;
+            finds_nothing(&tab, &axe().await, button).await;
+            last = tab.value("location.hash").await;
+            // The page may show the job before until this one is there.
+            let ended = stack.ended(last.rsplit('/').next().expect("a guid")).await;
+            assert_eq!(ended["outcome"], "succeeded", "{ended}");
+            let (_, page) = answer(stack.get("/api/datasets/seen-on-the-page/records?limit=1000")).await;
+            assert_eq!(page["records"].as_array().map(Vec::len), Some(left), "{button}");
+            tab.until(&format!("/{shown}/.test({changes})")).await;
+        }
+        let _: Value = tab.value(&format!("location.hash = '{import}', null")).await;
+        tab.until(&format!("location.hash === '{import}'")).await;
+        tab.job_is("completed").await;
+
         // And is undone.
         let _: Value = tab.value("document.querySelector('job-settings summary').click(), null").await;
-        let _: Value = tab.value("window.confirm = () => true, null").await;
         let before: String = tab.value("location.hash").await;
         tab.press("Undo").await;
         tab.until(&format!("location.hash.startsWith('#/jobs/') && location.hash !== '{before}'")).await;

@@ -439,13 +439,17 @@ fn a_file_of_a_url_is_fetched_or_its_field_tells_why_not() {
         refused(&tab, gone).await;
 
         let preview = json!({ "format": "csv", "packing": null, "delimiter": ",", "encoding": "utf-8", "headerRow": 1,
-            "columns": [{ "name": "order", "type": "integer" }], "rows": [{ "row": 1, "cells": ["4711"] }],
+            "columns": [{ "name": "order", "type": "integer" }], "rows": [{ "row": 1, "cells": ["4711"], "output": "4711;EUR" },
+                { "row": 2, "cells": ["x"], "problem": { "code": "schema_violation", "message": "no number" } }],
             "complete": true, "warnings": [], "paramsProblem": null });
         answer(&tab, &format!("POST /api/uploads/{GUID}/preview"), 200, &preview).await;
         fetch(&tab, &json!({ "status": "ready", "size": 10 * mebibyte, "bytesStored": 10 * mebibyte })).await;
         tab.sees("fetched, 100%").await;
         tab.sees("First rows of orders.csv").await;
-        tab.sees("4711").await;
+        let table = "[...document.querySelectorAll('file-preview tr')].map(row => [...row.cells].map(cell => cell.innerText).join(' '))";
+        let rows: Vec<String> = tab.value(table).await;
+        assert_eq!(rows[1..], ["1 4711 4711;EUR", "2 x schema_violation no number"]);
+        finds_nothing(&tab, &axe, "what a job would make of the rows").await;
         assert!(!tab.value::<bool>("document.querySelector('new-job .primary').disabled").await);
     });
 }

@@ -19,6 +19,10 @@ fn a_deleted_job_is_gone_at_once_and_erased_later() {
         let (job, _) = stack.run("validate", &file, json!({})).await;
         let (by_command, _) = stack.run("validate", &file, json!({})).await;
         let (other, _) = stack.run("validate", &file, json!({})).await;
+        let request = json!({ "jobType": "validate", "fileGuid": file, "keepSeconds": 60 });
+        let (kept, ended) = stack.run_from(&request).await;
+        let time = |name: &str| ended[name].as_str().expect("a time").parse::<jiff::Timestamp>().expect("a time");
+        assert_eq!(time("expiresAt").duration_since(time("finishedAt")).as_secs(), 60);
         let objects = async |job: &String| stack.keys_below(&format!("results/{job}/")).await;
         assert!(!objects(&job).await.is_empty() && stack.job_rows(&job).await.len() > 3);
         let before = (objects(&other).await, stack.job_rows(&other).await.len());
@@ -38,7 +42,7 @@ fn a_deleted_job_is_gone_at_once_and_erased_later() {
         }
         let (_, listed) = answer(stack.get("/api/jobs?limit=100")).await;
         assert!(!listed.to_string().contains(&job), "it is not listed");
-        for job in [job, by_command] {
+        for job in [job, by_command, kept] {
             until("rows or objects are left", async || {
                 stack.job_rows(&job).await.is_empty() && objects(&job).await.is_empty()
             })

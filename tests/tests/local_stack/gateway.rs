@@ -131,6 +131,7 @@ fn cases(job: &str, whole: &str, file: &str, multipart: &str, etag: &str) -> Vec
         Case::post(format!("/api/jobs/{job}/resume"), "", ""),
         Case::post(format!("/api/jobs/{whole}/redrive"), "", ""),
         Case::post(format!("/api/jobs/{whole}/undo"), "", ""),
+        Case::post(format!("/api/jobs/{whole}/prune"), "application/json", "{}"),
         Case::delete("/api/datasets/none"),
         Case::delete("/api/jobs/01a20467-9b8d-7a54-b7e0-a09dae80a33b"),
         Case::json("/api/tasks/lease", &json!({ "jobTypes": ["validate"], "worker": "w" })),

@@ -46,6 +46,20 @@ fn after_an_undo_an_export_is_as_before_the_import() {
         let wrong = exported(stack).await;
         assert_eq!((before.len() as u64, wrong.len() as u64), (rows, rows * 3 / 2));
 
+        // The import has the second half of the file: a prune after it removes the first half, and its undo brings it back.
+        let counted = stack.runs(&["prune", &job]).await;
+        assert!(counted.code == Some(0) && counted.out.contains("  remove"), "{counted:?}");
+        assert!(exported(stack).await == wrong, "it is only counted");
+        let pruned = stack.runs(&["prune", &job, "--yes", "--json"]).await;
+        let prune: Value = serde_json::from_str(pruned.out.lines().last().expect("a line")).expect("a job");
+        let of_file = wrong.iter().filter(|(key, _)| key.parse::<u64>().expect("a number") > rows / 2);
+        assert!(exported(stack).await.iter().eq(of_file), "{pruned:?}");
+        let prune = prune["jobGuid"].as_str().expect("a guid");
+        let audit = stack.runs(&["audit", prune]).await;
+        assert!(audit.code == Some(0) && audit.out.starts_with("Audit of attempt 1: proved\n"), "{audit:?}");
+        let ran = stack.runs(&["undo", prune]).await;
+        assert!(ran.code == Some(0) && exported(stack).await == wrong, "{ran:?}");
+
         let ran = stack.runs(&["undo", &job, "--json"]).await;
         assert_eq!(ran.code, Some(0), "{ran:?}");
         let undo: Value = serde_json::from_str(ran.out.lines().last().expect("a line")).expect("a job");
@@ -71,6 +85,7 @@ fn after_an_undo_an_export_is_as_before_the_import() {
         let file = stack.upload("text/csv", "a\n1\n").await;
         let (checked, _) = stack.run("validate", &file, json!({})).await;
         refused(stack.post(&format!("/api/jobs/{checked}/undo")), StatusCode::CONFLICT, "not_undoable").await;
+        refused(stack.post(&format!("/api/jobs/{checked}/prune")), StatusCode::CONFLICT, "not_prunable").await;
         let unknown = stack.post("/api/jobs/01a20467-9b8d-7a54-b7e0-a09dae80a33b/undo");
         refused(unknown, StatusCode::NOT_FOUND, "not_found").await;
         let by_type = stack.post("/api/jobs").json(&json!({ "jobType": "undo", "params": { "jobGuid": job } }));

@@ -66,7 +66,7 @@ async fn check(world: &World, job: JobGuid, attempt: u32) {
         let name = file.file.name.clone();
         expected.insert(name.clone(), Bytes::from(world.result_file(&row, &name).await));
     }
-    let results = row.end().and_then(|end| end.results).expect("results");
+    let results = row.end().and_then(|end| end.results.as_ref()).expect("results");
     let json = world.objects.read(&results.manifest_key(job)).await.expect("the manifest");
     expected.insert("manifest.json".to_owned(), json);
     assert_eq!(stored(world, &place).await, expected);

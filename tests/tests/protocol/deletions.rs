@@ -1,6 +1,6 @@
 //! A deleted job is seen by nobody, and everything of it is erased, and nothing of others.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -61,7 +61,8 @@ async fn ended(world: &World) -> JobGuid {
 /// The objects and the number of rows of a job.
 fn left_of(world: &World, job: JobGuid) -> (Vec<String>, usize) {
     let of_job = keys::of_job(job);
-    (world.objects.keys().into_iter().filter(|key| key.starts_with(&of_job)).collect(), world.jobs.rows(job))
+    let objects: BTreeSet<String> = world.objects.keys().into_iter().filter(|key| key.starts_with(&of_job)).collect();
+    (objects.into_iter().collect(), world.jobs.rows(job))
 }
 
 async fn owned(world: &World, job: JobGuid) -> Result<Job, PortError> {
@@ -137,6 +138,100 @@ async fn a_death_at_any_call_leaves_a_job_that_is_erased_later() {
     })
     .await;
     assert!(deaths > 12, "{deaths} deaths");
+}
+
+/// A job that has ended, and is kept for ten minutes.
+async fn kept(world: &World) -> JobGuid {
+    let file = world.store_csv(FILE).await;
+    let job = world.create_with(file, json!({ "keepSeconds": 600 })).await.job_guid;
+    world.run().await;
+    job
+}
+
+#[tokio::test]
+async fn a_job_that_is_kept_for_a_time_of_its_own_is_deleted_when_that_is_over() {
+    let world = World::new(chunks_of(2));
+    let (job, other) = (kept(&world).await, ended(&world).await);
+    let others = left_of(&world, other);
+    let view = world.show(job).await;
+    assert_eq!(view.expires_at, view.finished_at.map(|at| at + Duration::from_secs(600)));
+    world.clock.advance(Duration::from_secs(599));
+    assert_eq!(erase(&world).await, 0);
+
+    // A redrive ends it anew.
+    world.redrive(job, None).await.unwrap();
+    assert_eq!(world.show(job).await.expires_at, None);
+    world.clock.advance(Duration::from_secs(100));
+    erase(&world).await;
+    world.run().await;
+    world.clock.advance(Duration::from_secs(599));
+    assert_eq!(erase(&world).await, 0);
+    assert!(owned(&world, job).await.is_ok());
+
+    world.clock.advance(Duration::from_secs(1));
+    assert!(matches!(owned(&world, job).await, Err(PortError::NotFound)), "before anybody deletes it");
+    assert!(matches!(world.redrive(job, None).await, Err(RedriveJobError::UnknownJob(_))));
+    assert_eq!(erase(&world).await, 0, "a function may still be at work on it");
+    outlast(&world);
+    assert_eq!(erase(&world).await, 1);
+    assert_eq!((left_of(&world, job), left_of(&world, other)), (nothing(), others));
+}
+
+#[tokio::test]
+async fn a_death_at_any_call_leaves_an_expired_job_that_is_erased_later() {
+    let deaths = at_every_call(async |call, death| {
+        let world = World::new(chunks_of(2));
+        let job = kept(&world).await;
+        world.clock.advance(Duration::from_secs(600));
+        world.faults.plan(call, death);
+        for _ in 0..2 {
+            use_cases(&world).eraser().erase_due().await;
+            outlast(&world);
+        }
+        if world.faults.is_pending() {
+            return false;
+        }
+        world.faults.revive();
+        for _ in 0..2 {
+            erase(&world).await;
+            outlast(&world);
+        }
+        assert_eq!(left_of(&world, job), nothing());
+        true
+    })
+    .await;
+    assert!(deaths > 16, "{deaths} deaths");
+}
+
+#[tokio::test]
+async fn of_an_expiry_and_a_redrive_at_once_one_wins() {
+    let mut redriven = [0, 0];
+    for call in 0.. {
+        let world = Arc::new(World::new(chunks_of(2)));
+        let job = kept(&world).await;
+        world.clock.advance(Duration::from_secs(599));
+        let (other, taken) = (Arc::clone(&world), Arc::new(AtomicBool::new(false)));
+        let (expiry, eraser) =
+            (Arc::clone(&taken), UseCases { ports: world.ports(&JobTypeLimits::default()), ..use_cases(&world) });
+        world.faults.freeze(call, async move {
+            other.clock.advance(Duration::from_secs(1));
+            eraser.eraser().erase_due().await;
+            expiry.store(other.job(job).await.deleted_at.is_some(), Ordering::SeqCst);
+        });
+        let redrive = world.redrive(job, None).await;
+        if world.faults.thaw() {
+            break;
+        }
+        assert_ne!(redrive.is_ok(), taken.load(Ordering::SeqCst), "call {call}: {redrive:?}");
+        redriven[usize::from(redrive.is_ok())] += 1;
+        world.run().await;
+        outlast(&world);
+        erase(&world).await;
+        outlast(&world);
+        erase(&world).await;
+        assert_eq!(left_of(&world, job), nothing());
+    }
+    assert!(redriven.iter().all(|times| *times > 0), "{redriven:?}");
 }
 
 #[tokio::test]

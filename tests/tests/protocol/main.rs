@@ -31,6 +31,7 @@ mod permits;
 mod pipeline;
 mod previews;
 mod products;
+mod prunes;
 mod redrives;
 mod repeated_updates;
 mod resends;

@@ -304,3 +304,47 @@ async fn of_an_archive_the_first_file_is_shown() {
     let error = try_preview(&world, packed, json!({})).await.unwrap_err().to_string();
     assert!(error.contains("packed"), "{error}");
 }
+
+#[tokio::test]
+async fn a_job_type_shows_what_it_would_make_of_the_rows() {
+    let world = World::new(Limits::default());
+    let file = world.store("text/csv", "id,name\n1,Ada\n2\nx,Bob\n").await;
+    let preview = async |job_type: &str, params: Value| {
+        let view = try_preview(&world, file, json!({ "jobType": job_type, "params": params })).await.unwrap();
+        assert_eq!((view.params_problem, view.rows.len()), (None, 3));
+        view.rows
+    };
+    let mapping = json!([{ "set": "name", "template": "{id}: {name}" }, { "drop": "id" }]);
+    let rows = preview("transform", json!({ "mapping": mapping, "outputFormat": "jsonl" })).await;
+    let outputs: Vec<_> = rows.iter().map(|row| row.output.as_deref()).collect();
+    assert_eq!(outputs, [Some(r#"{"name":"1: Ada"}"#), None, Some(r#"{"name":"x: Bob"}"#)]);
+    assert_eq!((cells(&rows[0]), code(&rows[1])), (vec!["1", "Ada"], "ragged_row"));
+
+    let schema = json!({ "properties": { "id": { "type": "integer" } } });
+    for (job_type, params) in [
+        ("validate", json!({ "schema": schema })),
+        ("import", json!({ "schema": schema, "dataset": "d", "key": "id" })),
+    ] {
+        let rows = preview(job_type, params).await;
+        assert_eq!((&rows[0].problem, code(&rows[1]), code(&rows[2])), (&None, "ragged_row", "schema_violation"));
+        assert!(rows.iter().all(|row| row.output.is_none()), "{job_type}: {rows:?}");
+        assert_eq!(cells(&rows[2]), ["x", "Bob"]);
+    }
+    assert!(world.records.dataset("local/d").is_empty(), "nothing is written");
+    let refused = json!({ "jobType": "transform", "params": { "mapping": [{ "drop": "nothing" }] } });
+    let view = try_preview(&world, file, refused).await.unwrap();
+    assert!(view.params_problem.is_some() && view.rows.iter().all(|row| row.output.is_none()));
+}
+
+#[tokio::test]
+async fn long_outputs_are_cut_off_and_the_answer_stays_bounded() {
+    let world = World::new(Limits::default());
+    let rows: String = (0..100).map(|row| format!("{row},{}\n", "x".repeat(900))).collect();
+    let file = world.store("text/csv", format!("id,text\n{rows}")).await;
+    let mapping = json!([{ "set": "text", "template": "{text}{text}{text}{text}" }]);
+    let request = json!({ "jobType": "transform", "params": { "mapping": mapping }, "rows": 100 });
+    let view = try_preview(&world, file, request).await.unwrap();
+    let outputs = view.rows.iter().filter_map(|row| row.output.as_ref());
+    assert_eq!(view.rows.len(), 100);
+    assert!(outputs.clone().count() > 50 && outputs.clone().all(|output| output.chars().count() == 1001));
+}

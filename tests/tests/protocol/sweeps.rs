@@ -128,7 +128,7 @@ async fn a_job_with_an_unreadable_tally_ends_after_its_deadline() {
     let row = world.jobs.job(job).await.unwrap();
     let ended = row.end().unwrap();
     let counts = Counts { succeeded: 100, failed: 0, skipped: 36 };
-    assert_eq!((ended.status(), ended.counts, ended.results), (Status::Failed, counts, None));
+    assert_eq!((ended.status(), ended.counts, &ended.results), (Status::Failed, counts, &None));
     assert_eq!(world.jobs.active("system"), 0);
     world.clock.advance(10 * world.limits.sweep.backoff_max);
     assert_eq!(world.sweep().await.looked_at, 0);

@@ -22,34 +22,34 @@ use serde_json::{Map, Value, json};
 use crate::chunks_of;
 use crate::results::result;
 
-const TIME: Duration = Duration::from_secs(300);
+pub const TIME: Duration = Duration::from_secs(300);
 
-type Records = BTreeMap<String, Map<String, Value>>;
+pub type Records = BTreeMap<String, Map<String, Value>>;
 
-fn records(world: &World) -> Records {
+pub fn records(world: &World) -> Records {
     world.records.dataset("local/d").into_iter().map(|record| (record.key, record.fields)).collect()
 }
 
 /// A world in which readings lag.
-fn lagging(chunk_items: u32) -> World {
+pub fn lagging(chunk_items: u32) -> World {
     let world = World::new(chunks_of(chunk_items));
     world.records.lag();
     world
 }
 
 /// Rows whose second column names their job. Those of these keys have too few columns.
-fn rows(job: &str, keys: impl IntoIterator<Item = u64>, bad: &[u64]) -> Vec<u8> {
+pub fn rows(job: &str, keys: impl IntoIterator<Item = u64>, bad: &[u64]) -> Vec<u8> {
     let row = |key: u64| if bad.contains(&key) { format!("{key}\n") } else { format!("{key},{job} {key}\n") };
     ("id,by\n".to_owned() + &keys.into_iter().map(row).collect::<String>()).into_bytes()
 }
 
-async fn create(world: &World, csv: Vec<u8>) -> JobGuid {
+pub async fn create(world: &World, csv: Vec<u8>) -> JobGuid {
     world.clock.advance(Duration::from_secs(1));
     let file = world.store_csv(csv).await;
     world.create("import", file, json!({ "dataset": "d", "key": "id" })).await.unwrap().job_guid
 }
 
-async fn import(world: &World, csv: Vec<u8>) -> JobGuid {
+pub async fn import(world: &World, csv: Vec<u8>) -> JobGuid {
     let job = create(world, csv).await;
     world.run().await;
     job
@@ -60,14 +60,14 @@ async fn undo(world: &World, job: JobGuid) -> Result<Accepted, CreateJobError> {
 }
 
 /// Undoes a job, and returns the undo with its lines by key.
-async fn undone(world: &World, job: JobGuid) -> (JobGuid, BTreeMap<String, RowChange>) {
+pub async fn undone(world: &World, job: JobGuid) -> (JobGuid, BTreeMap<String, RowChange>) {
     let Accepted { job: undo, is_same } = undo(world, job).await.unwrap();
     assert!(!is_same);
     world.run().await;
     (undo.job_guid, changes_of(world, undo.job_guid).await)
 }
 
-async fn changes_of(world: &World, undo: JobGuid) -> BTreeMap<String, RowChange> {
+pub async fn changes_of(world: &World, undo: JobGuid) -> BTreeMap<String, RowChange> {
     let shown = world.show(undo).await;
     assert_eq!((shown.status, shown.items_failed, shown.items_skipped), (Status::Completed, 0, 0), "{shown:?}");
     let lines = result(world, undo, "changes.jsonl").await;
@@ -80,7 +80,7 @@ async fn changes_of(world: &World, undo: JobGuid) -> BTreeMap<String, RowChange>
     changes
 }
 
-fn keys(changes: &BTreeMap<String, RowChange>, change: Change) -> Vec<u64> {
+pub fn keys(changes: &BTreeMap<String, RowChange>, change: Change) -> Vec<u64> {
     let mut keys: Vec<u64> =
         changes.values().filter(|line| line.change == change).map(|line| line.key.parse().unwrap()).collect();
     keys.sort_unstable();
@@ -88,7 +88,7 @@ fn keys(changes: &BTreeMap<String, RowChange>, change: Change) -> Vec<u64> {
 }
 
 /// What is there if only these files are imported, one after the other.
-async fn without(files: &[Vec<u8>]) -> Records {
+pub async fn without(files: &[Vec<u8>]) -> Records {
     let world = lagging(7);
     for file in files {
         import(&world, file.clone()).await;

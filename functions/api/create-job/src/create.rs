@@ -126,7 +126,7 @@ impl Creator {
         request: &CreateJobRequest,
         idempotency_key: Option<&str>,
     ) -> Result<Accepted, CreateJobError> {
-        check(request, self.limits.deadlines.maximum_seconds)?;
+        check(request, &self.limits)?;
         check_dedupe(request)?;
         let mut idempotency = None;
         if let Some(key) = idempotency_key {
@@ -165,7 +165,7 @@ impl Creator {
             let now = self.clock.now();
             let mut wanted = self.remembered_as(asked, now);
             // Not for longer than the job is kept.
-            wanted.expires_at = job.end().map_or(wanted.expires_at, |end| wanted.expires_at.min(end.expires_at));
+            wanted.expires_at = job.expires_at().map_or(wanted.expires_at, |at| wanted.expires_at.min(at));
             let first = self.jobs.remember(owner, &wanted, job.job_guid, now).await?;
             if first != job.job_guid {
                 return self.before(first).await.map(Accepted::new);
@@ -421,6 +421,7 @@ impl Creator {
             priority,
             tallies_ahead,
             metadata: request.metadata.clone(),
+            keep_seconds: request.keep_seconds,
             wake_at: job.wake_at.map(|at| job.before_deadline(at, now)),
             ..job
         }

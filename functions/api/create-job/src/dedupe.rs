@@ -62,6 +62,9 @@ pub fn key(spec: &Spec, list: &[u8], request: &CreateJobRequest) -> Option<Strin
     if request.start_within_seconds.is_some() {
         fields["startWithinSeconds"] = json!(request.start_within_seconds);
     }
+    if request.keep_seconds.is_some() {
+        fields["keepSeconds"] = json!(request.keep_seconds);
+    }
     Some(digest(&fields))
 }
 

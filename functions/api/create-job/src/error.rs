@@ -1,7 +1,7 @@
 //! The errors of the use case.
 
 use jiff::Timestamp;
-use rowmill_core::job_types::NotUndoable;
+use rowmill_core::job_types::{NotPrunable, NotUndoable};
 use rowmill_core::model::ids::{FileGuid, JobGuid};
 use rowmill_core::model::owner_priorities::PriorityNotAllowed;
 use rowmill_core::ports::processor::ParamsError;
@@ -32,12 +32,14 @@ pub enum CreateJobError {
     /// The job whose result is to be read has not ended.
     #[error("Job {0} has not ended.")]
     JobActive(JobGuid),
-    /// The caller has no such job to undo.
+    /// The caller has no such job to undo, or to prune after.
     #[error("There is no job {0}, or it has expired.")]
     NoSuchJob(JobGuid),
     /// The caller has no such dataset to delete.
     #[error("There is no dataset `{0}`.")]
     NoSuchDataset(String),
+    #[error("The dataset cannot be pruned after this job: {0}.")]
+    NotPrunable(NotPrunable),
     #[error("The job cannot be undone: {0}.")]
     NotUndoable(NotUndoable),
     /// Until then a run that has not seen the end of the job may write records.

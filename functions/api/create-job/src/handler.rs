@@ -5,23 +5,29 @@ use std::time::Duration;
 use lambda_http::{Body, Response};
 use rowmill_api::job::JobView;
 use rowmill_api::problem::ProblemCode;
-use rowmill_api::request::ITEMS_MAX_BYTES;
+use rowmill_api::request::{ITEMS_MAX_BYTES, PruneRequest};
 use rowmill_api::routes::Operation;
 use rowmill_aws::host::http::{
     Call, JSON_MAX_BYTES, Problem, header, json_response, no_content, path_parameter, read_json_if_any,
     read_json_up_to, to_be_polled,
 };
 
+use rowmill_core::model::ids::JobGuid;
+
 use crate::create::{Accepted, CreateJobError, Creator};
 use crate::request::CreateJobRequest;
 
-/// Answers `POST /api/jobs`, `POST /api/jobs/estimate`, `POST /api/jobs/{jobGuid}/undo`,
+/// Answers `POST /api/jobs`, `POST /api/jobs/estimate`, `POST /api/jobs/{jobGuid}/undo`, `POST /api/jobs/{jobGuid}/prune`,
 /// `DELETE /api/datasets/{dataset}` and `POST /api/uploads/{fileGuid}/preview`.
 pub async fn handle(creator: &Creator, call: Call) -> Result<Response<Body>, Problem> {
     match call.operation {
         Operation::CreateJob => create(creator, &call).await,
         Operation::EstimateJob => estimate(creator, &call).await,
-        Operation::UndoJob => undo(creator, &call).await,
+        Operation::UndoJob => of_job(creator, creator.undo(call.owner()?, job_of(&call)?).await).await,
+        Operation::PruneDataset => {
+            let PruneRequest { dry_run } = read_json_if_any(&call.request)?;
+            of_job(creator, creator.prune(call.owner()?, job_of(&call)?, dry_run).await).await
+        }
         Operation::DeleteDataset => {
             let name: String = path_parameter(&call.request, "dataset")?;
             answer(creator, creator.delete_dataset(call.owner()?, &name).await).await
@@ -40,13 +46,17 @@ async fn create(creator: &Creator, call: &Call) -> Result<Response<Body>, Proble
     answer(creator, accepted).await
 }
 
-async fn undo(creator: &Creator, call: &Call) -> Result<Response<Body>, Problem> {
-    let undo = creator.undo(call.owner()?, path_parameter(&call.request, "jobGuid")?).await;
-    if let Err(error @ CreateJobError::JobActive(_)) = undo {
-        // The path names it, not the body.
+fn job_of(call: &Call) -> Result<JobGuid, Problem> {
+    path_parameter(&call.request, "jobGuid")
+}
+
+/// The answer to a request whose path names a job.
+async fn of_job(creator: &Creator, accepted: Result<Accepted, CreateJobError>) -> Result<Response<Body>, Problem> {
+    if let Err(error @ CreateJobError::JobActive(_)) = accepted {
+        // No field of the body names it.
         return Err(Problem::new(ProblemCode::JobActive, error.to_string()));
     }
-    answer(creator, undo).await
+    answer(creator, accepted).await
 }
 
 async fn answer(creator: &Creator, accepted: Result<Accepted, CreateJobError>) -> Result<Response<Body>, Problem> {
@@ -91,6 +101,7 @@ pub fn problem(error: CreateJobError, creator: &Creator) -> Problem {
         CreateJobError::UnknownJob { field, .. } => Problem::new(ProblemCode::InvalidRequest, detail).field(field),
         CreateJobError::JobActive(_) => Problem::new(ProblemCode::JobActive, detail).field("source"),
         CreateJobError::NoSuchJob(_) | CreateJobError::NoSuchDataset(_) => Problem::not_found(detail),
+        CreateJobError::NotPrunable(_) => Problem::new(ProblemCode::NotPrunable, detail),
         CreateJobError::NotUndoable(_) => Problem::new(ProblemCode::NotUndoable, detail),
         CreateJobError::RunsLive(until) => {
             let wait = until.duration_since(creator.clock.now()).as_secs().max(0).unsigned_abs() + 1;

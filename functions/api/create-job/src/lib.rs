@@ -24,6 +24,7 @@ pub mod limits;
 mod list_text;
 pub mod params;
 pub mod preview;
+mod prune;
 pub mod request;
 pub mod source;
 pub mod start;

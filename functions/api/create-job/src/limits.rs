@@ -33,8 +33,8 @@ rowmill_settings::settings! {
         pub jobs: JobRetention;
         /// The longest header, in bytes. At most so much of the file is read before the job is created.
         pub header_max_bytes: u64 = 64 * 1024;
-        /// Time for which an `Idempotency-Key` is remembered. At most a day, the shortest retention of a job: a
-        /// remembered key never names an expired job.
+        /// Time for which an `Idempotency-Key` is remembered. At most a day, the shortest retention of a
+        /// job: a remembered key never names an expired job, unless its owner has it kept for a shorter time.
         pub idempotency: Duration = Duration::from_secs(24 * 60 * 60);
         /// The longest `Retry-After` of a refused job.
         pub retry_after_max: Duration = RETRY_AFTER_MAX;

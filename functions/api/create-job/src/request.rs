@@ -1,10 +1,11 @@
 //! The body of a request: its limits, its checks and its fingerprint.
 
 pub use rowmill_api::request::CreateJobRequest;
-use rowmill_api::request::{IDEMPOTENCY_KEY_MAX_CHARS, ITEMS_MAX};
+use rowmill_api::request::{IDEMPOTENCY_KEY_MAX_CHARS, ITEMS_MAX, KEEP_SECONDS_MIN};
 use rowmill_core::model::sha256::sha256_hex;
 use serde_json::{Map, Value, json};
 
+use crate::limits::CreateLimits;
 use crate::source::input_of;
 
 /// The largest `params`, in bytes of their JSON.
@@ -34,6 +35,7 @@ pub fn fingerprint(request: &CreateJobRequest) -> String {
         priority,
         deadline_seconds,
         start_within_seconds,
+        keep_seconds,
         results_to,
         metadata,
     } = request;
@@ -63,6 +65,9 @@ pub fn fingerprint(request: &CreateJobRequest) -> String {
     }
     if start_within_seconds.is_some() {
         fields["startWithinSeconds"] = json!(start_within_seconds);
+    }
+    if keep_seconds.is_some() {
+        fields["keepSeconds"] = json!(keep_seconds);
     }
     if results_to.is_some() {
         fields["resultsTo"] = json!(results_to);
@@ -115,7 +120,8 @@ impl InvalidField {
 }
 
 /// Checks what can be checked without a lookup.
-pub fn check(request: &CreateJobRequest, maximum_deadline_seconds: u64) -> Result<(), InvalidField> {
+pub fn check(request: &CreateJobRequest, limits: &CreateLimits) -> Result<(), InvalidField> {
+    let maximum_deadline_seconds = limits.deadlines.maximum_seconds;
     let size = |map: &Map<String, Value>| serde_json::to_vec(map).map_or(usize::MAX, |json| json.len());
     let error = |field: &str, message: String| Err(InvalidField::new(field, message));
     if size(&request.params) > PARAMS_MAX_BYTES {
@@ -147,8 +153,12 @@ pub fn check(request: &CreateJobRequest, maximum_deadline_seconds: u64) -> Resul
     if request.start_within_seconds.is_some_and(|seconds| !(1..=maximum_deadline_seconds).contains(&seconds)) {
         return error("startWithinSeconds", format!("must be from 1 to {maximum_deadline_seconds}."));
     }
-    let limits = request.limits().check(maximum_deadline_seconds);
-    limits.map_err(|(field, message)| InvalidField::new(field, message))
+    let kept_max = limits.jobs.retention.as_secs();
+    if request.keep_seconds.is_some_and(|seconds| !(KEEP_SECONDS_MIN..=kept_max).contains(&seconds)) {
+        return error("keepSeconds", format!("must be from {KEEP_SECONDS_MIN} to {kept_max}."));
+    }
+    let of_job = request.limits().check(maximum_deadline_seconds);
+    of_job.map_err(|(field, message)| InvalidField::new(field, message))
 }
 
 /// Checks that the request names files that are there, if it asks for the job that does the same.
@@ -177,6 +187,8 @@ pub fn check_idempotency_key(key: &str) -> Result<(), InvalidField> {
 
 #[cfg(test)]
 mod tests {
+    use rowmill_settings::Deadlines;
+
     use super::*;
 
     fn request(json: &str) -> CreateJobRequest {
@@ -231,7 +243,9 @@ mod tests {
     #[test]
     fn an_error_for_a_value_out_of_bounds_names_its_field() {
         let with = |extra: &str| request(&format!(r#"{{"jobType":"import","fileGuid":"{GUID}"{extra}}}"#));
-        let field = |extra: &str| check(&with(extra), 100).err().map(|error| error.field);
+        let deadlines = Deadlines { maximum_seconds: 100, ..Deadlines::default() };
+        let limits = CreateLimits { deadlines, ..CreateLimits::default() };
+        let field = |extra: &str| check(&with(extra), &limits).err().map(|error| error.field);
         assert_eq!(field(""), None);
         assert_eq!(field(r#","deadlineSeconds":100"#), None);
         assert_eq!(field(r#","deadlineSeconds":0"#).as_deref(), Some("deadlineSeconds"));
@@ -239,6 +253,9 @@ mod tests {
         assert_eq!(field(r#","startWithinSeconds":100"#), None);
         assert_eq!(field(r#","startWithinSeconds":0"#).as_deref(), Some("startWithinSeconds"));
         assert_eq!(field(r#","startWithinSeconds":101"#).as_deref(), Some("startWithinSeconds"));
+        for (seconds, is_good) in [(59, false), (60, true), (2_592_000, true), (2_592_001, false)] {
+            assert_eq!(field(&format!(r#","keepSeconds":{seconds}"#)).is_none(), is_good, "{seconds}");
+        }
         assert_eq!(field(r#","tolerance":{"percent":101}"#).as_deref(), Some("tolerance.percent"));
         assert_eq!(field(r#","tolerance":{}"#).as_deref(), Some("tolerance"));
         assert_eq!(field(r#","tolerance":{"count":0}"#), None);
@@ -254,7 +271,7 @@ mod tests {
         let of_dedupe = |json: &str| check_dedupe(&request(json)).err().map(|error| error.field);
         assert_eq!(of_dedupe(&format!(r#"{{"jobType":"import","fileGuid":"{GUID}","dedupe":"file"}}"#)), None);
         assert_eq!(of_dedupe(r#"{"jobType":"import","dedupe":"file"}"#).as_deref(), Some("dedupe"));
-        let field_of = |json: &str| check(&request(json), 100).err().map(|error| error.field);
+        let field_of = |json: &str| check(&request(json), &limits).err().map(|error| error.field);
         assert_eq!(field_of(r#"{"jobType":"import","items":[]}"#).as_deref(), Some("items"));
         let items = |count: usize| format!(r#"{{"jobType":"import","items":[{}]}}"#, vec!["{}"; count].join(","));
         assert_eq!(field_of(&items(1000)), None);

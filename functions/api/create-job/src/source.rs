@@ -164,7 +164,7 @@ impl SourceDetector<'_> {
     ) -> Result<(ResultFile, SourceFile), CreateJobError> {
         let job = found(self.jobs.owned(owner, job_guid, self.now).await)?;
         let job = job.ok_or(CreateJobError::UnknownJob { field: "source.jobGuid", job: job_guid })?;
-        let results = job.end().ok_or(CreateJobError::JobActive(job_guid))?.results;
+        let results = job.end().ok_or(CreateJobError::JobActive(job_guid))?.results.as_ref();
         if kind.needs_good_end() {
             refuse_bad_end("source.jobGuid", &job)?;
         }
@@ -172,7 +172,7 @@ impl SourceDetector<'_> {
         let wrong = |message: String| InvalidField::new("source.file", message);
         let none = || wrong(format!("names no result: job {job_guid} has no file of kind `{kind}`."));
         let results = results.ok_or_else(none)?;
-        let (manifest, _) = read_manifest(&**self.objects, job_guid, &results).await?.ok_or_else(none)?;
+        let (manifest, _) = read_manifest(&**self.objects, job_guid, results).await?.ok_or_else(none)?;
         let stored = manifest.files.into_iter().find(|stored| stored.file.kind.as_str() == kind).ok_or_else(none)?;
         if let Some(left_out) = manifest.left_out.into_iter().find(|left_out| left_out.file == stored.file.name) {
             return Err(wrong(format!("names a file that is not whole: {}", left_out.message)).into());

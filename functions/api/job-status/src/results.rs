@@ -52,8 +52,8 @@ impl JobResults {
     }
 
     pub async fn of(&self, job: &Job) -> Result<ResultsView, ResultsError> {
-        let results = job.end().ok_or(ResultsError::Active)?.results.ok_or(ResultsError::None)?;
-        let read = read_manifest(&*self.objects, job.job_guid, &results).await?;
+        let results = job.end().ok_or(ResultsError::Active)?.results.as_ref().ok_or(ResultsError::None)?;
+        let read = read_manifest(&*self.objects, job.job_guid, results).await?;
         let (manifest, json) = read.ok_or(ResultsError::None)?;
         let link = async |key: String, content_type: &str, name: &str| {
             let file_name = format!("{}-{}-{name}", job.job_type, job.job_guid);

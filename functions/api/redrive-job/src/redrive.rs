@@ -189,8 +189,8 @@ impl Redriver {
         if let Some(RowRange { from, .. }) = selection.rows.iter().find(is_wrong) {
             return refused(format!("has a range from {from} that is no range of the rows of the job."));
         }
-        let Some(results) = end.results else { return Ok(()) };
-        let manifest = read_manifest(&*self.objects, job.job_guid, &results).await?;
+        let Some(results) = &end.results else { return Ok(()) };
+        let manifest = read_manifest(&*self.objects, job.job_guid, results).await?;
         let tells =
             |manifest: &Manifest| manifest.causes.iter().map(|cause| cause.items).sum::<u64>() == end.counts.failed;
         let Some((manifest, _)) = manifest.filter(|(manifest, _)| tells(manifest)) else { return Ok(()) };

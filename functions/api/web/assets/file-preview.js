@@ -13,7 +13,7 @@ import { Notice } from "./job.js";
  * @property {string | null} encoding
  * @property {number | null} headerRow
  * @property {{name: string, type: string}[]} columns
- * @property {{row: number, cells?: string[], value?: any, problem?: {code: string, message: string}}[]} rows
+ * @property {{row: number, cells?: string[], value?: any, problem?: {code: string, message: string}, output?: string}[]} rows
  * @property {boolean} complete
  * @property {{code: string, message: string}[]} warnings
  * @property {number} [columnCount]
@@ -38,6 +38,8 @@ export class FilePreview extends HTMLElement {
   #replaced = "";
   /** @type {Preview["columns"]} */
   #columns = [];
+  /** Whether the job type tells what it would make of the rows. */
+  #hasResults = false;
   #setSchema;
   #suggest;
 
@@ -96,17 +98,22 @@ export class FilePreview extends HTMLElement {
     this.#warnings.say(preview.warnings.map(({ message }) => message).join(" "), "warn");
     this.#showSchema(canTakeSchema && preview.columns.length > 0);
     const columns = preview.columns;
+    this.#hasResults = preview.rows.some((row) => isRead(row) && (row.output !== undefined || row.problem));
+    const result = this.#hasResults ? [h("th", { scope: "col", class: "cell", text: "Result" })] : [];
     const head = columns.map(({ name: column, type }) => h("th", { scope: "col", class: "cell" }, column, h("span", { class: "hint type", text: type })));
     this.#table.replaceChildren(
-      h("thead", {}, h("tr", {}, h("th", { scope: "col", class: "number", text: "Row" }), head)),
+      h("thead", {}, h("tr", {}, h("th", { scope: "col", class: "number", text: "Row" }), head, result)),
       h("tbody", {}, preview.rows.map((row) => h("tr", {}, h("th", { scope: "row", class: "number", text: count(row.row) }), this.#cells(row)))));
   }
 
   /** @param {Preview["rows"][number]} row */
-  #cells({ cells, value, problem }) {
-    if (problem) return h("td", { class: "bad", colspan: Math.max(this.#columns.length, 1) }, h("code", { text: problem.code }), ` ${problem.message}`);
-    if (cells) return cells.map((text) => h("td", { class: "cell", text }));
-    return this.#columns.map(({ name }) => h("td", { class: "cell", text: written(value?.[name]) }));
+  #cells(row) {
+    const { cells, value, problem, output } = row;
+    const why = problem ? [h("code", { text: problem.code }), ` ${problem.message}`] : [];
+    if (!isRead(row)) return h("td", { class: "bad", colspan: Math.max(this.#columns.length, 1) + Number(this.#hasResults) }, why);
+    const texts = cells ?? this.#columns.map(({ name }) => written(value?.[name]));
+    const result = problem ? h("td", { class: "bad" }, why) : h("td", { class: "cell", text: output ?? "" });
+    return [...texts.map((text) => h("td", { class: "cell", text })), ...(this.#hasResults ? [result] : [])];
   }
 
   #makeSchema() {
@@ -129,6 +136,11 @@ export class FilePreview extends HTMLElement {
     show(this.#schema, possible);
     show(this.#undo, possible && this.#replaced !== "");
   }
+}
+
+/** @param {Preview["rows"][number]} row whether its cells are shown */
+function isRead({ cells, value }) {
+  return cells !== undefined || value !== undefined;
 }
 
 /** @param {any} value */

@@ -43,7 +43,7 @@ class JobFiles extends HTMLElement {
       this.#expires = Date.parse(results.expiresAt);
       const manifest = { ...results.manifest, kind: "", items: undefined };
       this.#list.replaceChildren(...[...results.files, manifest].map((file) => this.#file(file)));
-      this.#changes.replaceChildren(...changesOf(results.changes, this.#job?.jobType === "undo"));
+      this.#changes.replaceChildren(...changesOf(results.changes, this.#job?.jobType ?? ""));
       this.#causes.replaceChildren(...causesOf(results.causes ?? [], results.otherCauses ?? 0, (cause) => this.#redrive(cause),
         (cause) => this.dispatchEvent(new CustomEvent("cause", { detail: cause }))));
       this.#notice.say(results.leftOut.map((/** @type {any} */ one) => `${one.file}: ${one.message}`).join(" "), "warn");
@@ -81,19 +81,21 @@ class JobFiles extends HTMLElement {
 }
 
 /**
- * What a dry run of an import would change, or what an undo has changed.
+ * What a dry run of an import would change, or what an undo or a prune has changed.
  * @param {any} changes
- * @param {boolean} undone
+ * @param {string} jobType
  */
-function changesOf(changes, undone) {
+function changesOf(changes, jobType) {
   if (!changes) return [];
-  const { reversed = 0, kept = 0 } = changes;
-  const facts = undone ? [["Reversed", reversed], ["Kept", kept]] : [["Would create", changes.create], ["Would update", changes.update], ["Would leave unchanged", changes.unchanged],
-    ...changes.fields.slice(0, FIELDS_SHOWN).map((/** @type {any} */ field) => [`Field ${field.name}`, field.items])];
-  const said = undone ? "Records of the job that was undone. changes.jsonl names who has changed those that were kept:"
-    : "This was a dry run: nothing was written. Rows by what they would do to the records:";
+  const { create, update, unchanged, fields, reversed = 0, kept = 0, remove = 0 } = changes;
+  const named = fields.slice(0, FIELDS_SHOWN).map((/** @type {any} */ field) => [`Field ${field.name}`, field.items]);
+  const [said, facts] = {
+    undo: ["Records of the job that was undone. changes.jsonl names who has changed those that were kept:", [["Reversed", reversed], ["Kept", kept]]],
+    prune: ["Records that were there before the import and are not in its file. changes.jsonl names them:", [["Missing", remove]]],
+  }[jobType] ?? ["This was a dry run: nothing was written. Rows by what they would do to the records:",
+    [["Would create", create], ["Would update", update], ["Would leave unchanged", unchanged], ...named]];
   return [h("p", { text: said }),
-    h("dl", { class: "facts changes" }, facts.flatMap(([name, items]) => [h("dt", { text: name }), h("dd", { text: count(items) })]))];
+    h("dl", { class: "facts changes" }, facts.flatMap((/** @type {any} */ [name, items]) => [h("dt", { text: name }), h("dd", { text: count(items) })]))];
 }
 
 /**

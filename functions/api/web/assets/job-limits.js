@@ -17,18 +17,19 @@ export class JobLimits extends HTMLElement {
     super();
     this.#hints = hints;
     this.#fields = {
-      count: digits(), percent: text({ inputmode: "decimal", pattern: "[0-9.]*" })(), maxConcurrency: digits(), deadlineSeconds: digits(), startWithinSeconds: digits(),
+      count: digits(), percent: text({ inputmode: "decimal", pattern: "[0-9.]*" })(), maxConcurrency: digits(), deadlineSeconds: digits(), startWithinSeconds: digits(), keepSeconds: digits(),
       priority: select([["", unnamed], ["high", "high"], ["normal", "normal"], ["low", "low"]])(),
     };
   }
 
   connectedCallback() {
     if (this.childElementCount > 0) return;
-    const { count, percent, maxConcurrency, deadlineSeconds, startWithinSeconds, priority } = this.#fields;
+    const { count, percent, maxConcurrency, deadlineSeconds, startWithinSeconds, keepSeconds, priority } = this.#fields;
     this.replaceChildren(h("div", { class: "grid" },
       field("Failed rows at most", count, "More stop the job"), field("Failed percent at most", percent, "More stop the job"),
       field("Chunks at once", maxConcurrency, this.#hints.maxConcurrency), field("Deadline in seconds", deadlineSeconds, this.#hints.deadlineSeconds),
       ...(this.#hints.startWithinSeconds ? [field("Must start within seconds", startWithinSeconds, this.#hints.startWithinSeconds)] : []),
+      ...(this.#hints.keepSeconds ? [field("Keep for seconds", keepSeconds, this.#hints.keepSeconds)] : []),
       field("Priority", priority, "A job of high priority does not wait behind others; one of low priority may wait")));
   }
 
@@ -38,7 +39,7 @@ export class JobLimits extends HTMLElement {
 
   /** The limits that are written. */
   request() {
-    const { count, percent, maxConcurrency, deadlineSeconds, startWithinSeconds, priority } = this.#fields;
+    const { count, percent, maxConcurrency, deadlineSeconds, startWithinSeconds, keepSeconds, priority } = this.#fields;
     /** @type {Record<string, any>} */
     const request = {};
     const tolerance = { count: number(count.value), percent: number(percent.value) };
@@ -46,6 +47,7 @@ export class JobLimits extends HTMLElement {
     if (maxConcurrency.value) request.maxConcurrency = number(maxConcurrency.value);
     if (deadlineSeconds.value) request.deadlineSeconds = number(deadlineSeconds.value);
     if (startWithinSeconds.value) request.startWithinSeconds = number(startWithinSeconds.value);
+    if (keepSeconds.value) request.keepSeconds = number(keepSeconds.value);
     if (priority.value) request.priority = priority.value;
     return request;
   }

@@ -60,7 +60,7 @@ export class JobParams extends HTMLElement {
   #reading = h("details", { class: "more" });
   #columns = h("datalist", { id: "columns" });
   #dryRun = h("input", { type: "checkbox", id: "dry-run" });
-  #limits = new JobLimits("default", { maxConcurrency: "Empty: as many as there are workers", deadlineSeconds: "Empty: 4 hours", startWithinSeconds: "If nothing has begun by then, the job fails. Empty: it may wait until its deadline" });
+  #limits = new JobLimits("default", { maxConcurrency: "Empty: as many as there are workers", deadlineSeconds: "Empty: 4 hours", startWithinSeconds: "If nothing has begun by then, the job fails. Empty: it may wait until its deadline", keepSeconds: "Then the job and its results are deleted. Empty: as long as the stack keeps jobs" });
 
   /** @type {string[]} */
   #withoutFile = [];

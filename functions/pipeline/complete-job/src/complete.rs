@@ -182,9 +182,10 @@ impl Completer {
         if !composition.is_whole() {
             return self.hand_over(&job, slot, &composition).await;
         }
-        let results = Results { attempt: job.attempt, manifest: name };
+        let results = Results { attempt: job.attempt, manifest: name, causes: composition.causes.counted() };
         for _ in 0..TRIES {
-            let ended = Completion::of(&job, totals, Some(results), self.clock.now(), self.limits.jobs.retention);
+            let ended =
+                Completion::of(&job, totals, Some(results.clone()), self.clock.now(), self.limits.jobs.retention);
             let Some(completion) = ended else { return Ok(CompletionEnd::NotOurs) };
             // Before the row that names it. If the job is stopped in between, it is written again.
             self.put_manifest(&completion, &results, &composition, &spec).await?;
@@ -210,8 +211,8 @@ impl Completer {
     /// Copies the results of a job that has ended, if that is wanted and time allows. This is its end then.
     async fn copied(&self, job: &Job, end: CompletionEnd, slot: InvocationSlot) -> Result<CompletionEnd, PortError> {
         let end_seen = job.end().filter(|_| job.deleted_at.is_none());
-        let Some(results) = end_seen.and_then(|end| end.results) else { return Ok(end) };
-        if self.copier.copy(job.job_guid, &results, slot.time_limit).await? {
+        let Some(results) = end_seen.and_then(|end| end.results.as_ref()) else { return Ok(end) };
+        if self.copier.copy(job.job_guid, results, slot.time_limit).await? {
             return Ok(end);
         }
         self.completions.send(&[CompletionMessage::of(job)]).await?;

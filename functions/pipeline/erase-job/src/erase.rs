@@ -1,5 +1,6 @@
-//! Erases deleted jobs: first their objects, then their rows, and the job row last. If the process dies on the way, the
-//! job row is still there, and the job is due again when the claim is over.
+//! Deletes jobs that are kept for a time of their own when it is over, and erases deleted jobs: first their objects, then
+//! their rows, and the job row last. If the process dies on the way, the job row is still there, and the job is due again
+//! when the claim is over.
 //!
 //! A job is due once everybody has ended who read its row before the deletion. Who reads it later writes nothing.
 
@@ -31,11 +32,14 @@ pub struct EraseLimits {
     pub time: Duration,
     /// Time for which a job belongs to one invocation; longer than that can last.
     pub claim: Duration,
+    /// Time after which an invocation that has read a job has ended, whatever its function.
+    pub silent: Duration,
 }
 
-impl Default for EraseLimits {
-    fn default() -> Self {
-        Self { jobs: 100, time: TIMEOUT.saturating_sub(Duration::from_secs(30)), claim: TIMEOUT + LEASE_MARGIN }
+impl EraseLimits {
+    pub const fn of(silent: Duration) -> Self {
+        let (time, claim) = (TIMEOUT.saturating_sub(Duration::from_secs(30)), TIMEOUT.saturating_add(LEASE_MARGIN));
+        Self { jobs: 100, time, claim, silent }
     }
 }
 
@@ -66,9 +70,12 @@ impl Eraser {
                 }
                 let ours = match self.claim(due).await {
                     Ok(None) => continue,
-                    Ok(Some(job)) => {
+                    Ok(Some((seen, job))) => {
                         claimed = true;
-                        self.erase(&job, ends_at, &mut erased).await
+                        match seen.deleted_at {
+                            Some(_) => self.erase(&job, ends_at, &mut erased).await,
+                            None => Ok(()),
+                        }
                     }
                     Err(error) => Err(error),
                 };
@@ -86,9 +93,11 @@ impl Eraser {
         (erased, failure)
     }
 
-    /// Claims a job, unless another invocation has claimed it.
-    async fn claim(&self, due: Due) -> Result<Option<Job>, PortError> {
-        let claimed_until = self.clock.now() + self.limits.claim;
+    /// Claims a deleted job, or deletes one that has expired. Returns it as seen and as it is now, unless another
+    /// invocation was faster.
+    async fn claim(&self, due: Due) -> Result<Option<(Job, Job)>, PortError> {
+        let now = self.clock.now();
+        let claimed_until = now + self.limits.claim;
         let job = match self.jobs.job(due.job).await {
             Err(PortError::NotFound) => return Ok(None),
             Err(error @ PortError::Invalid { .. }) => {
@@ -98,8 +107,12 @@ impl Eraser {
             }
             job => job?,
         };
-        let claim = |job: &Job| job.claim(due.at, claimed_until, job.recoveries).filter(|job| job.deleted_at.is_some());
-        Ok(update_job(&*self.jobs, &job, claim).await?.done().ok())
+        let claim = |job: &Job| match job.deleted_at {
+            Some(_) => job.claim(due.at, claimed_until, job.recoveries),
+            None => job.delete(now, self.limits.silent).filter(|_| job.is_gone(now)),
+        };
+        let claimed = update_job(&*self.jobs, &job, claim).await?.done().ok();
+        Ok(claimed.map(|claimed| (job, claimed)))
     }
 
     /// Erases a job. What is left when time is up is erased when the claim is over.

@@ -158,10 +158,14 @@ impl DatasetCut {
         let keys = KeyRange::behind(after.as_deref());
         let page = self.records.page(&self.dataset, partition, keys, PAGE_RECORDS, reading).await?;
         for record in page.records {
-            match self.keys_of {
-                Some(KeysOf::Stored) => self.push(partition, record.latest.key, Map::new()),
-                Some(KeysOf::Job(job)) if record.is_of(job) => self.push(partition, record.latest.key, Map::new()),
-                Some(KeysOf::Job(_)) => self.passed = Some((partition, record.latest.key)),
+            let is_wanted = self.keys_of.map(|keys_of| match keys_of {
+                KeysOf::Stored => true,
+                KeysOf::Job(job) => record.is_of(job),
+                KeysOf::MissingIn(import) => record.is_missing_in(import),
+            });
+            match is_wanted {
+                Some(true) => self.push(partition, record.latest.key, Map::new()),
+                Some(false) => self.passed = Some((partition, record.latest.key)),
                 None => {
                     if let Some(DatasetRecord { key, fields, .. }) = record.visible() {
                         self.push(partition, key, fields);

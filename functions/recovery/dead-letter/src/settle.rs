@@ -143,8 +143,8 @@ impl DeadLetters {
 
     /// Notes that the results of an ended job are not copied any more, if that is what the message was for.
     async fn give_up_copy(&self, job: &Job) -> Result<(), PortError> {
-        let Some(results) = job.end().and_then(|end| end.results) else { return Ok(()) };
-        let manifest = read_manifest(&*self.objects, job.job_guid, &results).await?;
+        let Some(results) = job.end().and_then(|end| end.results.as_ref()) else { return Ok(()) };
+        let manifest = read_manifest(&*self.objects, job.job_guid, results).await?;
         if manifest.is_none_or(|(manifest, _)| manifest.copied_to.is_none()) {
             return Ok(());
         }

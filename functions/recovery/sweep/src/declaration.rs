@@ -30,7 +30,14 @@ pub static FUNCTION: Function = Function {
                 "What workers have done of a stopped job counts, whether they ask again or not. A service that died is \
                  called again. Tasks that nobody asks for are counted.",
             )
-            .unseen(&[("dynamodb:DeleteItem", "TasksTable", "removing a task whose worker never asks again")]),
+            .unseen(&[
+                ("dynamodb:DeleteItem", "TasksTable", "removing a task whose worker never asks again"),
+                (
+                    "dynamodb:UpdateItem",
+                    "TasksTable",
+                    "calling a service again that died, unless its message comes again",
+                ),
+            ]),
         Use::of("TasksDue", &["dynamodb:Query"], &[TASKS_TABLE]).parts(&["/index/due-index"]),
         Use::of("ChunkIndexes", &["s3:GetObject"], &[BUCKET]).parts(&["/results/*"]),
         Use::send(&[

@@ -82,7 +82,7 @@ pub struct PreviewColumn {
     pub r#type: Open<ColumnType>,
 }
 
-/// A row: it has `cells`, `value` or `problem`.
+/// A row: it has `cells` or `value`, unless it cannot be read or shown.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, ToSchema)]
 pub struct PreviewRow {
     /// Its 1-based number in the file; the header is not counted.
@@ -98,6 +98,9 @@ pub struct PreviewRow {
     /// Why it would fail, or why it is not shown.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub problem: Option<RowProblem>,
+    /// What a job of the request's type would write for it, cut off behind 1,000 characters.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub output: Option<String>,
     /// Whether some of its texts are cut off and end with `…`, or cells are left out.
     #[serde(skip_serializing_if = "std::ops::Not::not", default)]
     pub shortened: bool,

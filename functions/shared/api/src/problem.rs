@@ -108,6 +108,8 @@ problem_codes! {
     NothingToRedrive = "nothing_to_redrive" [409],
     /// The job was undone, so its failed items are not processed again.
     JobUndone = "job_undone" [409],
+    /// The dataset of the job cannot be pruned after it. `detail` says why.
+    NotPrunable = "not_prunable" [409],
     /// The job cannot be undone. `detail` says why.
     NotUndoable = "not_undoable" [409],
     /// The job is too old: what is stored of it could expire before the attempt ends. `detail` says when it does.

@@ -84,6 +84,11 @@ pub struct CreateJobRequest {
     #[serde(default, deserialize_with = "whole::optional", skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 1)]
     pub start_within_seconds: Option<u64>,
+    /// For how many seconds the job is kept after its end. Default: as long as the stack keeps jobs, which is also the
+    /// most. Then it is deleted, with its results.
+    #[serde(default, deserialize_with = "whole::optional", skip_serializing_if = "Option::is_none")]
+    #[schema(minimum = 60)]
+    pub keep_seconds: Option<u64>,
     /// Where the results are copied to when the job has ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub results_to: Option<ResultsTo>,
@@ -92,6 +97,9 @@ pub struct CreateJobRequest {
     #[schema(value_type = Option<Map<String, Value>>)]
     pub metadata: Option<Map<String, Value>>,
 }
+
+/// The shortest `keepSeconds`.
+pub const KEEP_SECONDS_MIN: u64 = 60;
 
 impl CreateJobRequest {
     /// A request for a job of this type, with these params and nothing else.
@@ -109,6 +117,7 @@ impl CreateJobRequest {
             priority: None,
             deadline_seconds: None,
             start_within_seconds: None,
+            keep_seconds: None,
             results_to: None,
             metadata: None,
         }
@@ -131,6 +140,7 @@ impl CreateJobRequest {
             priority: self.priority,
             deadline_seconds: self.deadline_seconds,
             start_within_seconds: self.start_within_seconds,
+            keep_seconds: self.keep_seconds,
             results_to: self.results_to.clone(),
             metadata: self.metadata.clone(),
         }
@@ -404,6 +414,15 @@ pub struct RedriveRequest {
     #[serde(default, deserialize_with = "whole::optional", skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 1)]
     pub deadline_seconds: Option<u64>,
+}
+
+/// The body of `POST /api/jobs/{jobGuid}/prune`, which may be left out.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct PruneRequest {
+    /// True if the records are only counted and listed. Default: false.
+    #[serde(default)]
+    pub dry_run: bool,
 }
 
 /// The body of `POST /api/uploads/{fileGuid}/parts`, which may be left out.

@@ -6,7 +6,7 @@ use serde_json::{Map, json};
 use uuid::Uuid;
 
 use crate::model::breaker::BreakerPause;
-use crate::model::causes::Selection;
+use crate::model::causes::{CauseCount, CauseName, Selection};
 use crate::model::cost::Usage;
 use crate::model::ids::{FileGuid, JobGuid, Owner, RunId};
 use crate::model::job::states::{JobOutcome, Phase, Status};
@@ -123,6 +123,7 @@ pub fn full_job() -> Job {
             selection: Some(Selection { codes: vec!["ragged_row".into()], ..Selection::default() }),
         }),
         undone_by: Some(JobGuid(Uuid::from_u128(11))),
+        keep_seconds: Some(13),
         deleted_at: None,
         composing: Some(RunId::from_bytes([5; 7])),
         recoveries: 7,
@@ -142,6 +143,12 @@ pub fn full_job() -> Job {
     }
 }
 
+/// The causes of two failed items.
+pub fn causes() -> Vec<CauseCount> {
+    let name = CauseName { code: "c".into(), column: Some("a".into()), rule: None };
+    vec![CauseCount { name, items: 2 }]
+}
+
 /// The other phases in which a job is stored.
 pub fn phases() -> Vec<Phase> {
     let stop = |code| Stop { code, message: "m".into(), row: None, offset: Some(3), at: at(12) };
@@ -154,7 +161,10 @@ pub fn phases() -> Vec<Phase> {
         Phase::Paused(None),
         Phase::Stopping(stop(StopCode::Cancelled)),
         Phase::Stopping(stop(StopCode::SourceChanged)),
-        ended(Ok(JobOutcome::Partial), Some(Results { attempt: 2, manifest: RunId::from_bytes([4; 7]) })),
+        ended(
+            Ok(JobOutcome::Partial),
+            Some(Results { attempt: 2, manifest: RunId::from_bytes([4; 7]), causes: causes() }),
+        ),
         ended(Err(stop(StopCode::Cancelled)), None),
         ended(Err(stop(StopCode::SourceChanged)), None),
     ]

@@ -27,7 +27,8 @@ use rowmill_api::live::LiveTicketView;
 use rowmill_api::preview::PreviewView;
 use rowmill_api::problem::ProblemCode;
 use rowmill_api::request::{
-    AnnounceRequest, CreateJobRequest, FetchRequest, PreviewRequest, RedriveRequest, RetuneRequest, SignPartsRequest,
+    AnnounceRequest, CreateJobRequest, FetchRequest, PreviewRequest, PruneRequest, RedriveRequest, RetuneRequest,
+    SignPartsRequest,
 };
 use rowmill_api::results::ResultsView;
 use rowmill_api::routes::Operation;
@@ -303,6 +304,12 @@ impl ApiClient {
     /// The job that undoes a job. Undoing one again changes nothing.
     pub async fn undo_job(&self, job_guid: JobGuid) -> Result<Job, ApiError> {
         self.answer(self.call("undo job", Operation::UndoJob, &job_guid.to_string())).await
+    }
+
+    /// The job that removes the records which an import has not got, or counts them.
+    pub async fn prune_dataset(&self, import: JobGuid, prune: PruneRequest) -> Result<Job, ApiError> {
+        let call = self.call("prune dataset", Operation::PruneDataset, &import.to_string());
+        self.answer(call.json(&prune)).await
     }
 
     /// The job that deletes the records of a dataset.

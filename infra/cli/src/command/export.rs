@@ -70,7 +70,8 @@ pub async fn execute(args: ExportArgs) -> Result<ExitCode, CommandError> {
         job_type: EXPORT.to_owned(),
         params: args.params()?,
         deadline_seconds: args.lifecycle.deadline.seconds(),
-        start_within_seconds: args.lifecycle.start.seconds(),
+        start_within_seconds: args.lifecycle.spans.start_within_seconds(),
+        keep_seconds: args.lifecycle.spans.keep_seconds(),
         max_concurrency: args.lifecycle.workers.max_concurrency,
         priority: args.lifecycle.workers.priority,
         ..CreateJobRequest::default()

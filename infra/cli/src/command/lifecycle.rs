@@ -10,7 +10,7 @@ use uuid::Uuid;
 
 use super::connection::{Connection, TargetArgs};
 use super::interrupt::{self, interrupted};
-use super::limits::{DeadlineArgs, StartArgs, WorkersArgs};
+use super::limits::{DeadlineArgs, SpanArgs, WorkersArgs};
 use super::results::{Fetched, ResultKind};
 use super::{CommandError, PatienceArgs, print, print_counts, print_hints, print_json};
 use crate::api::{ApiError, Job};
@@ -34,7 +34,7 @@ pub struct LifecycleArgs {
     #[command(flatten)]
     pub deadline: DeadlineArgs,
     #[command(flatten)]
-    pub start: StartArgs,
+    pub spans: SpanArgs,
     #[command(flatten)]
     pub workers: WorkersArgs,
     #[command(flatten)]

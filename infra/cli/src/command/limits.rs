@@ -19,17 +19,24 @@ pub struct DeadlineArgs {
     pub deadline_seconds: Option<u64>,
 }
 
-/// How long a new job may wait.
+/// How long a new job may wait, and is kept.
 #[derive(Debug, Clone, Default, clap::Args)]
-pub struct StartArgs {
+pub struct SpanArgs {
     /// Stop the job if none of its rows has begun after this time: 30m, 4h, …
     #[arg(long, value_name = "SPAN", value_parser = parse_span)]
     pub start_within: Option<Duration>,
+    /// Delete the job and its results this long after its end: 1h, 7d, … (default: as long as the stack keeps jobs)
+    #[arg(long, value_name = "SPAN", value_parser = parse_span)]
+    pub keep: Option<Duration>,
 }
 
-impl StartArgs {
-    pub fn seconds(&self) -> Option<u64> {
+impl SpanArgs {
+    pub fn start_within_seconds(&self) -> Option<u64> {
         self.start_within.map(|span| span.as_secs())
+    }
+
+    pub fn keep_seconds(&self) -> Option<u64> {
+        self.keep.map(|span| span.as_secs())
     }
 }
 

@@ -24,6 +24,7 @@ pub mod jobs;
 pub mod login;
 pub mod open;
 pub mod preview;
+pub mod prune;
 pub mod redrive;
 pub mod results;
 pub mod retune;
@@ -52,7 +53,7 @@ use std::time::Duration;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use jiff::SignedDuration;
-use rowmill_core::job_types::{IMPORT, UNDO};
+use rowmill_core::job_types::{IMPORT, PRUNE, UNDO};
 use rowmill_core::words::Word;
 use serde_json::Value;
 
@@ -281,14 +282,14 @@ async fn print_counts(connection: &Connection, job: &Job) -> Result<(), CommandE
     };
     let params = job.field("params").and_then(Value::as_object);
     print(&summary(job, &Details { uploaded_as: uploaded_as.as_deref(), params }))?;
-    let tells_more = job.items_failed > 0 || matches!(job.job_type.as_str(), IMPORT | UNDO);
+    let tells_more = job.items_failed > 0 || matches!(job.job_type.as_str(), IMPORT | PRUNE | UNDO);
     // Without results the failed rows are all that there is.
     let results = match job.status.is_terminal() && tells_more {
         true => connection.api.results(job.job_guid).await.ok(),
         false => None,
     };
     if let Some(changes) = results.as_ref().and_then(|results| results.changes.as_ref()) {
-        print(&format!("\n{}", changes_text(changes, job.job_type == UNDO)))?;
+        print(&format!("\n{}", changes_text(changes, &job.job_type)))?;
     }
     if job.items_failed == 0 {
         return Ok(());

@@ -27,7 +27,7 @@ pub struct PreviewArgs {
     /// The file, or the guid of an upload
     #[arg(value_name = "FILE|GUID")]
     pub file: String,
-    /// A job type: says too whether it would accept the params
+    /// A job type: says too whether it would accept the params, and what it would make of these rows
     #[arg(long = "type", value_name = "TYPE")]
     pub job_type: Option<String>,
     #[command(flatten)]
@@ -74,7 +74,9 @@ fn shown(preview: &PreviewView, width: usize) -> String {
         [String::new()].into_iter().chain(columns().map(|column| cut(&column.name, CELL_WIDTH))).collect::<Vec<_>>(),
         ["row".to_owned()].into_iter().chain(columns().map(|column| escape_controls(column.r#type.as_str()))).collect(),
     ];
-    lines.extend(preview.rows.iter().filter(|row| row.problem.is_none()).map(|row| line(preview, row)));
+    lines.extend(
+        preview.rows.iter().filter(|row| row.cells.is_some() || row.value.is_some()).map(|row| line(preview, row)),
+    );
     let numbers = (1..).zip(columns()).filter(|(_, column)| is_number(column.r#type.as_str())).map(|(place, _)| place);
     let right: Vec<usize> = [0].into_iter().chain(numbers).collect();
     let (lines, left_out) = fitted(&lines, 1, width);
@@ -95,6 +97,11 @@ fn shown(preview: &PreviewView, width: usize) -> String {
             count(row),
             escape_controls(&format!("{}: {}", problem.code, problem.message))
         );
+    }
+    let mut outputs = preview.rows.iter().filter_map(|row| row.output.as_deref()).peekable();
+    if outputs.peek().is_some() {
+        text += "\nA job would write:\n";
+        text.extend(outputs.map(|output| format!("{}\n", cut(output.trim_end(), width))));
     }
     for warning in &preview.warnings {
         text += &format!("\nwarning: {}\n", escape_controls(&warning.message));

@@ -4,6 +4,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use rowmill_api::job::{JobView, PauseView};
+use rowmill_core::job_types::{PRUNE, UNDO};
 use rowmill_core::model::causes::{Cause, CauseName};
 use rowmill_core::model::changes::Changes;
 use rowmill_core::model::job::Priority;
@@ -179,23 +180,27 @@ pub fn causes_table(causes: &[Cause], other: u64, width: usize) -> String {
     text
 }
 
-/// What a dry run of an import would change, or what an undo has changed.
-pub fn changes_text(changes: &Changes, is_undo: bool) -> String {
-    let unchanged = if is_undo { "not of the job" } else { "leave unchanged" };
+/// What a dry run of an import would change, or what an undo or a prune has changed.
+pub fn changes_text(changes: &Changes, job_type: &str) -> String {
+    let (heading, unchanged) = match job_type {
+        UNDO => (
+            "Records by what the undo did to them; changes.jsonl names who has changed those that are kept:\n",
+            "not of the job",
+        ),
+        PRUNE => ("Records that the import has not got; changes.jsonl names them:\n", "not missing"),
+        _ => ("This was a dry run. Rows by what they would do to their records:\n", "leave unchanged"),
+    };
     let rows = [
         ("create", changes.create),
         ("update", changes.update),
         ("reversed", changes.reversed),
         ("kept", changes.kept),
+        ("remove", changes.remove),
         (unchanged, changes.unchanged),
     ];
     let rows: Vec<_> = (rows.into_iter().filter(|(_, rows)| *rows > 0))
         .map(|(what, rows)| vec![format!("  {what}"), count(rows)])
         .collect();
-    let heading = match is_undo {
-        true => "Records by what the undo did to them; changes.jsonl names who has changed those that are kept:\n",
-        false => "This was a dry run. Rows by what they would do to their records:\n",
-    };
     let mut text = heading.to_owned() + &table(&rows, &[1]);
     let fields = changes.fields.iter().take(CAUSES_SHOWN);
     let mut fields: Vec<String> =
@@ -417,13 +422,13 @@ mod tests {
         let changes = Changes { create: 5, update: 1203, fields, other_fields: 2, ..Changes::default() };
         let expected = "This was a dry run. Rows by what they would do to their records:\n  create      5\n  update  1,203\n\
                         Changed fields: city 1,200, a\\u{1b}b 7, others 2\n";
-        assert_eq!(changes_text(&changes, false), expected);
+        assert_eq!(changes_text(&changes, "import"), expected);
     }
 
     #[test]
     fn an_undo_shows_what_it_reversed_and_kept() {
         let changes = Changes { reversed: 28_500, kept: 12, ..Changes::default() };
-        let text = changes_text(&changes, true);
+        let text = changes_text(&changes, UNDO);
         assert!(text.starts_with("Records by what the undo did"), "{text}");
         assert!(text.ends_with(":\n  reversed  28,500\n  kept          12\n"), "{text}");
     }

@@ -54,7 +54,7 @@ impl Damaged {
     }
 
     async fn manifest(&self, edit: impl FnOnce(&mut Manifest)) {
-        let results = self.row().await.end().unwrap().results.unwrap();
+        let results = self.row().await.end().unwrap().results.clone().unwrap();
         self.json(&results.manifest_key(self.job), edit).await;
     }
 
@@ -258,7 +258,7 @@ async fn damage_to_the_results_is_named() {
     }
 
     let wrong = Damaged::new().await;
-    let results = wrong.row().await.end().unwrap().results.unwrap();
+    let results = wrong.row().await.end().unwrap().results.clone().unwrap();
     let file = wrong.world.manifest(&wrong.row().await).await.files.remove(0);
     assert_eq!(file.file.name, "failed-rows.csv");
     wrong.world.objects.delete(&results.file_key(wrong.job, &file));

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use acceptance::world::World;
 use redrive_job::redrive::RedriveJobError;
 use rowmill_api::request::RedriveRequest;
-use rowmill_core::model::causes::{CauseName, RowRange, Selection};
+use rowmill_core::model::causes::{Cause, CauseCount, CauseName, RowRange, Selection};
 use rowmill_core::model::ids::JobGuid;
 use rowmill_core::model::job::states::JobOutcome;
 use serde_json::json;
@@ -52,6 +52,9 @@ async fn causes(world: &World, job: JobGuid) -> BTreeMap<String, (u64, Vec<u64>)
     let (manifest, _) = results(world, job).await;
     assert_eq!(manifest.other_causes, 0);
     assert!(manifest.causes.is_sorted_by(|one, next| one.items >= next.items));
+    let counted =
+        manifest.causes.iter().map(|Cause { name, items, .. }| CauseCount { name: name.clone(), items: *items });
+    assert_eq!(world.show(job).await.causes, counted.collect::<Vec<_>>(), "the job names the same");
     let named = manifest.causes.into_iter().map(|cause| {
         let rows = cause.examples.iter().map(|example| example.row).collect();
         (format!("{} {:?} {:?}", cause.name.code, cause.name.column, cause.name.rule), (cause.items, rows))

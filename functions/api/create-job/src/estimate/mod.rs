@@ -38,7 +38,7 @@ impl Creator {
         owner: &Owner,
         request: &CreateJobRequest,
     ) -> Result<Option<EstimateView>, CreateJobError> {
-        check(request, self.limits.deadlines.maximum_seconds)?;
+        check(request, &self.limits)?;
         let job_type = &**self.job_type(request)?;
         self.priority(owner, request)?;
         self.check_results_to(owner, request)?;

@@ -18,7 +18,7 @@ use rowmill_core::model::ids::{FileGuid, Owner};
 use rowmill_core::model::packing::{Compression, Packing, TextPacking};
 use rowmill_core::model::spec::Source;
 use rowmill_core::model::warnings;
-use rowmill_core::ports::processor::InputKind;
+use rowmill_core::ports::processor::{InputKind, ItemOutcome};
 use rowmill_core::text::{Format, Head};
 use rowmill_formats::FirstText;
 
@@ -61,7 +61,7 @@ impl Creator {
             params: request.params.clone(),
             ..CreateJobRequest::default()
         };
-        check(&job, self.limits.deadlines.maximum_seconds)?;
+        check(&job, &self.limits)?;
         let job_type = match &request.job_type {
             Some(_) => Some(self.job_type(&job)?),
             None => None,
@@ -84,20 +84,37 @@ impl Creator {
             detected => (None, detected),
         };
         let DetectedSource { source, head, warnings: found, first, params, .. } = detected;
+        let mut first = first;
         let mut shown = self.read_rows(&first, &source, &head, rows);
         if shown.needs_more(rows) && !first.whole {
-            let first = detector.text(&source, TEXT_MAX_BYTES).await?;
+            first = detector.text(&source, TEXT_MAX_BYTES).await?;
             shown = self.read_rows(&first, &source, &head, rows);
         }
         let mut warned = warnings::of_columns(&head);
         warnings::add(&mut warned, found);
         let (format, packing, delimiter, encoding) = format_of(&source, &head);
         let header_row = (head.dialect.format == Format::Csv).then(|| params.header_number());
-        let params_problem = job_type.and_then(|job_type| {
-            let refused =
-                job_type.prepare(&self.spec(self.entropy.job_guid(now), owner, &job, source, head, now)).err()?;
-            Some(ParamsProblem { detail: refused.to_string(), field: refused.field })
-        });
+        let mut params_problem = None;
+        if let Some(job_type) = job_type {
+            let reading =
+                Reading { text: &first, head: &head, hint: charset_hint(&source), limits: self.limits.chunks };
+            let job_guid = self.entropy.job_guid(now);
+            let items = reading.items(rows as usize, job_guid);
+            match job_type.prepare(&self.spec(job_guid, owner, &job, source, head, now)) {
+                Err(refused) => {
+                    params_problem = Some(ParamsProblem { detail: refused.to_string(), field: refused.field });
+                }
+                // A type with an effect outside says nothing, as in a dry run.
+                Ok(processor) => {
+                    let writes = processor.output().is_some();
+                    let results = processor.dry_run_batch(&items).await;
+                    for (item, result) in items.iter().zip(results) {
+                        let result = result.map(|outcome| if writes { outcome } else { ItemOutcome::Succeeded });
+                        shown.add_result(item.row, result);
+                    }
+                }
+            }
+        }
         let Shown { mut columns, column_count, rows, complete, .. } = shown;
         if header_row.is_none() {
             columns.sort_by(|one, other| one.name.cmp(&other.name));

@@ -3,6 +3,8 @@
 use std::sync::Arc;
 
 use rowmill_api::preview::RowProblem;
+use rowmill_core::model::ids::JobGuid;
+use rowmill_core::ports::processor::Item;
 use rowmill_core::text::{CharsetHint, Chunk, ChunkCutter, ChunkLimits, Head, Position, UnterminatedQuote, read_items};
 use rowmill_formats::FirstText;
 
@@ -50,6 +52,18 @@ impl Reading<'_> {
             shown.add_problem(quote.row, problem);
         }
         shown
+    }
+
+    /// The first `rows` records that can be read, as items of a job.
+    pub fn items(&self, rows: usize, job_guid: JobGuid) -> Vec<Item> {
+        let columns: Arc<[String]> = self.head.columns.clone().into();
+        let records = self.cut(rows).records;
+        let read = records.iter().take(rows).filter_map(|chunk| {
+            let mut items = read_items(chunk, self.bytes_of(chunk), &self.head.dialect, &columns).with_hint(self.hint);
+            let item = items.next()?;
+            Some(Item { job_guid, row: item.row, record: item.record.ok()? })
+        });
+        read.collect()
     }
 
     /// Each record as a chunk of its own, one more than `rows` at least if there are as many.

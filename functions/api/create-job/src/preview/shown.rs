@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use rowmill_api::preview::{PreviewColumn, PreviewRow, RowProblem};
+use rowmill_core::ports::processor::{ItemError, ItemOutcome};
 use rowmill_core::text::{BadRecord, Cells, ColumnType, Record, common_type, type_of_cell, type_of_value};
 use serde_json::{Map, Value};
 
@@ -79,7 +80,30 @@ impl Shown {
 
     /// Adds a row that would fail, or that is not shown. Returns whether it fitted.
     pub fn add_problem(&mut self, row: u64, problem: RowProblem) -> bool {
-        self.push(PreviewRow { row, cells: None, value: None, problem: Some(problem), shortened: false })
+        self.push(PreviewRow { row, cells: None, value: None, problem: Some(problem), output: None, shortened: false })
+    }
+
+    /// Adds what a job would make of a row that is shown, if the job type tells: its output, or why it would fail.
+    pub fn add_result(&mut self, row: u64, result: Result<ItemOutcome, ItemError>) {
+        let Some(at) = self.rows.iter().position(|shown| shown.row == row) else { return };
+        let mut shown = self.rows[at].clone();
+        match result {
+            Ok(ItemOutcome::Output(output)) => {
+                let cut = cut_off(&output, TEXT_CHARS[0]);
+                shown.shortened |= cut.is_some();
+                shown.output = Some(cut.unwrap_or(output));
+            }
+            Err(ItemError { transient: false, code, message, .. }) => {
+                let message = cut_off(&message, TEXT_CHARS[0]).unwrap_or(message);
+                shown.problem = Some(RowProblem { code, message });
+            }
+            Ok(_) | Err(_) => return,
+        }
+        let more = json_bytes(&shown).saturating_sub(json_bytes(&self.rows[at]));
+        if more <= self.left {
+            self.left -= more;
+            self.rows[at] = shown;
+        }
     }
 
     fn add_cells(&mut self, row: u64, cells: &Cells) -> bool {
@@ -88,7 +112,7 @@ impl Shown {
             *kind = common_type(*kind, cells.at(index).and_then(type_of_cell));
         }
         self.set_types();
-        let mut view = PreviewRow { row, cells: None, value: None, problem: None, shortened: false };
+        let mut view = PreviewRow { row, cells: None, value: None, problem: None, output: None, shortened: false };
         for chars in TEXT_CHARS {
             let mut shortened = cells.len() > shown;
             let texts = cells.iter().take(shown).map(|(_, cell)| {
@@ -127,7 +151,7 @@ impl Shown {
             shortened |= cut_off_in(&mut object, chars);
             if json_bytes(&object) <= ROW_MAX_BYTES {
                 let value = Some(object);
-                return self.push(PreviewRow { row, cells: None, value, problem: None, shortened });
+                return self.push(PreviewRow { row, cells: None, value, problem: None, output: None, shortened });
             }
         }
         let message =

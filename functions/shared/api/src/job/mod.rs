@@ -6,6 +6,7 @@ mod version;
 mod view;
 
 use jiff::Timestamp;
+use rowmill_core::model::causes::CauseCount;
 use rowmill_core::model::ids::{FileGuid, JobGuid};
 use rowmill_core::model::job::states::{JobOutcome, Status};
 use rowmill_core::model::job::{Priority, StopCode};
@@ -163,6 +164,11 @@ pub struct JobView {
     pub pause: Option<PauseView>,
     /// Why the job did not complete; null for a job that its owner cancelled.
     pub error: Option<JobError>,
+    /// Why items failed, once the job has ended: the ten most frequent causes, the most frequent one first. The
+    /// results have up to a hundred, with examples.
+    #[serde(default)]
+    #[schema(required)]
+    pub causes: Vec<CauseCount>,
     /// What the owner should know about the file, although it could be read. None of it makes an item fail by itself.
     #[serde(default)]
     #[schema(required)]

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use rowmill_core::model::at_work::TaskState;
 use rowmill_core::model::audit::{AuditProof, AuditVerdict};
+use rowmill_core::model::causes::{Cause, CauseCount, CauseExample, CauseName};
 use rowmill_core::model::cost::Usage;
 use rowmill_core::model::dead_letter::DeadLetterKind;
 use rowmill_core::model::files::{FileCounts, FileProblem, FileState};
@@ -36,8 +37,8 @@ use crate::live::LiveTicketView;
 use crate::preview::{FileFormat, PreviewColumn, PreviewRow, PreviewView};
 use crate::problem::{GatewayMessage, ProblemCode, ProblemView};
 use crate::request::{
-    AnnounceRequest, CreateJobRequest, DedupeBy, PreviewRequest, RedriveRequest, RetuneRequest, SignPartsRequest,
-    Tolerance, UploadRequest,
+    AnnounceRequest, CreateJobRequest, DedupeBy, PreviewRequest, PruneRequest, RedriveRequest, RetuneRequest,
+    SignPartsRequest, Tolerance, UploadRequest,
 };
 use crate::results::{CopyView, FileView, LinkView, ManifestView, ResultsView};
 use crate::routes::Body;
@@ -64,6 +65,7 @@ macro_rules! examples {
 examples! {
     UploadRequest => UploadRequest::Announce(announce_request()),
     CreateJobRequest => create_job_request(),
+    PruneRequest => PruneRequest { dry_run: true },
     RedriveRequest => RedriveRequest { file_guid: None, select: None, deadline_seconds: Some(3600) },
     RetuneRequest => RetuneRequest { deadline_seconds: Some(28_800), ..RetuneRequest::default() },
     UploadView => upload(),
@@ -165,11 +167,19 @@ pub fn job() -> JobView {
             message: "Columns of the header have no name. They are read under other names: column 4 as `column4`."
                 .to_owned(),
         }],
+        causes: vec![CauseCount { name: cause(), items: 1 }],
         undone_by: None,
         unprocessed: None,
         metadata: json!({ "order": "7/2" }).as_object().cloned(),
         links: JobLinks::of(JOB_GUID),
     }
+}
+
+/// What is wrong with the failed row.
+const TOO_FEW: &str = "2 cells where the header has 3";
+
+fn cause() -> CauseName {
+    CauseName { code: "ragged_row".to_owned(), column: None, rule: None }
 }
 
 /// The cost of the example's job.
@@ -241,6 +251,7 @@ fn preview() -> PreviewView {
         cells: Some(cells.map(str::to_owned).into()),
         value: None,
         problem: None,
+        output: None,
         shortened: false,
     };
     PreviewView {
@@ -282,7 +293,11 @@ pub fn results() -> ResultsView {
             link: link("failed-rows.csv"),
         }],
         left_out: Vec::new(),
-        causes: Vec::new(),
+        causes: vec![Cause {
+            name: cause(),
+            items: 1,
+            examples: vec![CauseExample { row: 7, message: TOO_FEW.to_owned() }],
+        }],
         other_causes: 0,
         changes: None,
         manifest: ManifestView {
@@ -323,6 +338,7 @@ fn create_job_request() -> CreateJobRequest {
         priority: Some(Priority::Normal),
         deadline_seconds: Some(14_400),
         start_within_seconds: Some(1800),
+        keep_seconds: None,
         results_to: None,
         metadata: json!({ "order": "7/2" }).as_object().cloned(),
     }
@@ -399,8 +415,8 @@ fn failed_items() -> FailedItemPage {
         file: None,
         offset: 412,
         length: 9,
-        code: "ragged_row".to_owned(),
-        message: "2 cells where the header has 3".to_owned(),
+        code: cause().code,
+        message: TOO_FEW.to_owned(),
         column: None,
         rule: None,
         raw: Some("7,too few".to_owned()),

@@ -9,7 +9,7 @@ use super::{
 use crate::estimate::EstimateView;
 use crate::job::{JobPage, JobView};
 use crate::problem::ProblemCode::*;
-use crate::request::{CreateJobRequest, RedriveRequest, RetuneRequest};
+use crate::request::{CreateJobRequest, PruneRequest, RedriveRequest, RetuneRequest};
 
 routes! {
     CreateJob = "POST" "/api/jobs" by "create-job" {
@@ -142,6 +142,17 @@ routes! {
             (404, NotFound), (409, JobActive), (409, NothingToRedrive), (409, JobUndone), (409, JobTooOld), (409, Changed),
             (422, UnknownUpload), (422, UploadChanged), (422, InvalidCorrectedFile), (422, RowsNotFailed),
             (429, OwnerFull), (503, JobTypeFull), (503, SystemFull),
+        ],
+    }
+    PruneDataset = "POST" "/api/jobs/{jobGuid}/prune" by "create-job" {
+        summary: "Remove the records that an import has not got",
+        description: "Creates a job that removes the records which were written before an import and are not in its file, so \
+                      that its dataset has what the file has. All rows of the import must have succeeded. What a later \
+                      job has written stays. The job can be undone.",
+        body: Some(RequestBody { required: false, json: Json::of::<PruneRequest>(), or_file: false }),
+        answers: &[Answer::of::<JobView>(202, "The job is accepted.").with(&[LOCATION, POLL_AFTER])],
+        problems: &[
+            (404, NotFound), (409, JobActive), (409, NotPrunable), (429, OwnerFull), (503, JobTypeFull), (503, SystemFull),
         ],
     }
     UndoJob = "POST" "/api/jobs/{jobGuid}/undo" by "create-job" {

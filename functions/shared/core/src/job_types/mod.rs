@@ -4,16 +4,19 @@
 mod delete;
 mod export;
 mod import;
+mod prune;
 mod transform;
 mod undo;
 mod validate;
 
 fn built_in(records: Option<Arc<dyn RecordStore>>) -> Vec<Arc<dyn JobType>> {
-    let (delete, undo) = (Delete::new(records.clone()), Undo::new(records.clone()));
+    let (delete, prune) = (Delete::new(records.clone()), Prune::new(records.clone()));
+    let undo = Undo::new(records.clone());
     vec![
         Arc::new(delete),
         Arc::new(Export),
         Arc::new(Import::new(records)),
+        Arc::new(prune),
         Arc::new(Transform),
         Arc::new(undo),
         Arc::new(Validate),
@@ -41,6 +44,7 @@ use std::sync::Arc;
 pub use delete::{DELETE, DELETED_DATASET, Delete};
 pub use export::Export;
 pub use import::{IMPORT, Import};
+pub use prune::{NotPrunable, PRUNE, PRUNED_BY, Prune, prunable_dataset};
 pub use target_type::TargetType;
 pub use transform::Transform;
 pub use undo::{NotUndoable, UNDO, UNDONE_JOB, Undo, undoable_dataset};
@@ -54,6 +58,7 @@ use crate::ports::processor::{InputKind, JobType, ParamsError};
 pub fn by_path(job_type: &str) -> ParamsError {
     let instead = match job_type {
         UNDO => "send `POST /api/jobs/{jobGuid}/undo` with the name of the job to undo",
+        PRUNE => "send `POST /api/jobs/{jobGuid}/prune` with the name of the import",
         _ => "send `DELETE /api/datasets/{dataset}` with the name of the dataset to delete",
     };
     ParamsError::new("jobType", format!("must not be `{job_type}`: {instead}."))

@@ -49,9 +49,39 @@ impl ItemProcessor for RecordRewrite {
     }
 
     async fn process_batch(&self, items: &[Item]) -> Vec<Result<ItemOutcome, ItemError>> {
+        self.outcomes(items, Effect::Store).await
+    }
+
+    async fn dry_run(&self, item: &Item) -> Result<ItemOutcome, ItemError> {
+        let mut results = self.dry_run_batch(std::slice::from_ref(item)).await;
+        results.pop().unwrap_or_else(|| Err(unavailable(&"no result")))
+    }
+
+    async fn dry_run_batch(&self, items: &[Item]) -> Vec<Result<ItemOutcome, ItemError>> {
+        self.outcomes(items, Effect::None).await
+    }
+
+    fn output(&self) -> Option<OutputFile> {
+        self.output.clone()
+    }
+
+    fn batch_items(&self) -> usize {
+        BATCH_ITEMS
+    }
+}
+
+/// Whether what the rule makes of a record is stored.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Effect {
+    Store,
+    None,
+}
+
+impl RecordRewrite {
+    async fn outcomes(&self, items: &[Item], effect: Effect) -> Vec<Result<ItemOutcome, ItemError>> {
         let keys: Vec<Result<String, ItemError>> = items.iter().map(key_of).collect();
         let known: Vec<&str> = keys.iter().flatten().map(String::as_str).collect();
-        let mut changed = match self.change(&known).await {
+        let mut changed = match self.change(&known, effect).await {
             Ok(changed) => changed.into_iter(),
             Err(error) => return items.iter().map(|_| Err(error.clone())).collect(),
         };
@@ -67,17 +97,11 @@ impl ItemProcessor for RecordRewrite {
         items.iter().zip(keys).map(outcome).collect()
     }
 
-    fn output(&self) -> Option<OutputFile> {
-        self.output.clone()
-    }
-
-    fn batch_items(&self) -> usize {
-        BATCH_ITEMS
-    }
-}
-
-impl RecordRewrite {
-    async fn change(&self, keys: &[&str]) -> Result<Vec<Result<Option<RowChange>, PortError>>, ItemError> {
+    async fn change(
+        &self,
+        keys: &[&str],
+        effect: Effect,
+    ) -> Result<Vec<Result<Option<RowChange>, PortError>>, ItemError> {
         let records = self.records.as_ref().ok_or_else(no_records)?;
         let dataset = match self.opened.get() {
             Some(dataset) => dataset,
@@ -88,7 +112,10 @@ impl RecordRewrite {
             },
         };
         // What a record was a second ago does not tell what is left alone.
-        let rule = |_, stored: Option<&StoredRecord>| (self.rule)(stored);
+        let rule = |_, stored: Option<&StoredRecord>| match (self.rule)(stored) {
+            Rewrite::Store(_, result) | Rewrite::Remove(result) if effect == Effect::None => Rewrite::Keep(result),
+            rewrite => rewrite,
+        };
         Ok(change_records(&**records, dataset, keys, Some(Reading::Latest), rule).await)
     }
 }

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use super::by_path;
 use super::change_records::Rewrite;
 use super::import::{IMPORT, can_be_undone, dataset};
+use super::prune::PRUNE;
 use super::record_rewrite::RecordRewrite;
 use crate::model::changes::{Change, RowChange};
 use crate::model::ids::JobGuid;
@@ -90,8 +91,8 @@ pub enum NotUndoable {
 /// Why it cannot be undone.
 pub fn undoable_dataset(spec: &Spec) -> Result<String, NotUndoable> {
     match (spec.job_type.as_str(), &spec.source) {
-        (UNDO, Source::Dataset { dataset, .. }) => Ok(dataset.clone()),
-        (IMPORT, _) if spec.is_dry_run() => Err(NotUndoable::DryRun),
+        (IMPORT | PRUNE, _) if spec.is_dry_run() => Err(NotUndoable::DryRun),
+        (UNDO | PRUNE, Source::Dataset { dataset, .. }) => Ok(dataset.clone()),
         // Its params were checked when it was created.
         (IMPORT, _) if can_be_undone(spec) == Ok(false) => Err(NotUndoable::KeepsNoHistory),
         (IMPORT, _) => dataset(spec).map_err(|_| NotUndoable::NothingWritten),

@@ -10,6 +10,9 @@ use crate::whole;
 /// The most causes that are told apart.
 const CAUSES_MAX: usize = 100;
 
+/// The most causes that the job row keeps.
+const COUNTED_MAX: usize = 10;
+
 /// Number of rows that stand for a cause.
 const EXAMPLES: usize = 3;
 
@@ -25,6 +28,18 @@ pub struct Cause {
     pub items: u64,
     /// The first of them.
     pub examples: Vec<CauseExample>,
+}
+
+/// How many items failed of a cause.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct CauseCount {
+    /// What they have in common. A long name of a column is cut.
+    #[serde(flatten)]
+    pub name: CauseName,
+    /// How many they are.
+    #[schema(minimum = 1)]
+    pub items: u64,
 }
 
 /// A failed item that stands for its cause.
@@ -156,6 +171,12 @@ impl Causes {
         causes.sort_by_key(|cause| std::cmp::Reverse(cause.items));
         (causes, self.other)
     }
+
+    /// The most frequent causes, for the job row: without examples, which are data of the rows.
+    pub fn counted(&self) -> Vec<CauseCount> {
+        let counted = |Cause { name, items, .. }| CauseCount { name, items };
+        self.ranked().0.into_iter().take(COUNTED_MAX).map(counted).collect()
+    }
 }
 
 #[cfg(test)]
@@ -223,5 +244,7 @@ mod tests {
         causes.add(&item(250, "code_7", None, None));
         let (ranked, other) = causes.ranked();
         assert_eq!((ranked.len(), ranked[0].items, other), (100, 2, 150));
+        let counted = causes.counted();
+        assert_eq!((counted.len(), counted[0].name.code.as_str(), counted[0].items), (10, "code_7", 2));
     }
 }

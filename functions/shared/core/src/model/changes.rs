@@ -1,4 +1,4 @@
-//! What an import would change, and what an undo has changed: for each row, and counted.
+//! What an import would change, and what an undo or a prune has changed: for each row, and counted.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -15,7 +15,7 @@ const ROW_FIELDS_MAX: usize = 20;
 /// The most changed fields that are counted by name.
 const FIELDS_MAX: usize = 100;
 
-/// What a row would do to the record of its key, if it were imported now; or what an undo did to a record.
+/// What a row would do to the record of its key, if it were imported now; or what an undo or a prune did to a record.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Change {
@@ -29,9 +29,11 @@ pub enum Change {
     Reversed,
     /// The record stays: another job has changed it since, or what was there before is not kept.
     Kept,
+    /// The import has not got the record: a prune removes it.
+    Remove,
 }
 
-/// The change of a row: a line of the output of a dry run or of an undo.
+/// The change of a row: a line of the output of a dry run, an undo or a prune.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct RowChange {
@@ -49,7 +51,7 @@ pub struct RowChange {
     pub by: Option<JobGuid>,
 }
 
-/// The changes of the rows of an import or of an undo, counted. Each row counts by itself: two rows that would create the same record
+/// The changes of the rows of a job, counted. Each row counts by itself: two rows that would create the same record
 /// count twice.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
@@ -70,6 +72,9 @@ pub struct Changes {
     /// Records that an undo has kept as they are.
     #[serde(skip_serializing_if = "is_zero", default)]
     pub kept: u64,
+    /// Records that a prune has removed, or would remove.
+    #[serde(skip_serializing_if = "is_zero", default)]
+    pub remove: u64,
 }
 
 /// A field that updates change.
@@ -127,6 +132,7 @@ impl Changes {
             Change::Unchanged => self.unchanged += 1,
             Change::Reversed => self.reversed += 1,
             Change::Kept => self.kept += 1,
+            Change::Remove => self.remove += 1,
         }
         self.other_fields += row.other_fields;
         for name in &row.fields {

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
 
-use crate::model::causes::Cause;
+use crate::model::causes::{Cause, CauseCount};
 use crate::model::changes::Changes;
 use crate::model::ids::{JobGuid, RunId};
 use crate::model::keys;
@@ -29,12 +29,15 @@ pub const UNPROCESSED_ROWS: &str = "unprocessed-rows";
 pub const FILES: &str = "files.jsonl";
 
 /// The location of the results of an attempt.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Results {
     pub attempt: u32,
     /// The id in the key of the manifest.
     pub manifest: RunId,
+    /// The most frequent causes that the manifest has.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub causes: Vec<CauseCount>,
 }
 
 impl Results {

@@ -8,7 +8,9 @@ use serde_json::{Map, Value};
 use crate::model::files::FileList;
 use crate::model::ids::{FileGuid, JobGuid, Owner};
 use crate::model::packing::Packing;
+use crate::model::records::Writer;
 use crate::model::results::{ResultKind, ResultsTo};
+use crate::model::stored_record::as_text;
 use crate::model::tally::Counts;
 use crate::text::{ChunkLimits, Head};
 
@@ -102,6 +104,9 @@ pub enum KeysOf {
     /// All that are stored, also those that readers do not see.
     #[serde(rename = "stored")]
     Stored,
+    /// Those that this import has not got.
+    #[serde(rename = "missingIn")]
+    MissingIn(#[serde(with = "as_text")] Writer),
 }
 
 /// A file that did not exist when the job was created.

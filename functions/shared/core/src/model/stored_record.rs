@@ -40,6 +40,9 @@ pub struct History {
     #[serde(with = "as_text")]
     pub of: Writer,
     pub before: Before,
+    /// True if the job has removed the record: the latest stands for no record.
+    #[serde(skip_serializing_if = "std::ops::Not::not", default)]
+    pub removes: bool,
     /// The last undo that changed what readers see.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub undo: Option<Undone>,
@@ -54,6 +57,11 @@ pub struct History {
 pub enum Before {
     /// There was none.
     Nothing,
+    /// A prune has removed it.
+    Removed {
+        #[serde(with = "as_text")]
+        version: RecordVersion,
+    },
     Record {
         #[serde(with = "as_text")]
         version: RecordVersion,
@@ -105,7 +113,22 @@ pub struct Revision {
     pub number: u32,
 }
 
+/// What a prune makes of a record.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Pruning {
+    /// It is to be stored like this: readers see none.
+    Remove(Box<StoredRecord>),
+    /// This prune has removed it.
+    Removed,
+    /// It stays: the import has it, or a later job has written it. Or there is none.
+    NotMissing,
+}
+
 impl History {
+    fn new(of: Writer, before: Before, earlier: Vec<JobGuid>) -> Self {
+        Self { of, before, removes: false, undo: None, earlier }
+    }
+
     /// True if readers see what was there before.
     pub fn hides(&self) -> bool {
         self.undo.is_some_and(|undo| undo.hides)
@@ -115,7 +138,7 @@ impl History {
 impl StoredRecord {
     /// The first record of its key.
     pub fn first(latest: DatasetRecord) -> Self {
-        let history = History { of: latest.version.by, before: Before::Nothing, undo: None, earlier: Vec::new() };
+        let history = History::new(latest.version.by, Before::Nothing, Vec::new());
         Self { latest, revision: 0, history: Some(history) }
     }
 
@@ -125,12 +148,13 @@ impl StoredRecord {
 
     /// The record that readers see.
     pub fn visible(self) -> Option<DatasetRecord> {
-        if !self.own_history().is_some_and(History::hides) {
-            return Some(self.latest);
-        }
-        match self.history?.before {
-            Before::Record { version, fields } => Some(DatasetRecord { key: self.latest.key, version, fields }),
-            Before::Nothing | Before::TooLarge => None,
+        match self.own_history() {
+            None => Some(self.latest),
+            Some(history) if !history.hides() => (!history.removes).then_some(self.latest),
+            Some(_) => match self.history?.before {
+                Before::Record { version, fields } => Some(DatasetRecord { key: self.latest.key, version, fields }),
+                Before::Nothing | Before::Removed { .. } | Before::TooLarge => None,
+            },
         }
     }
 
@@ -154,9 +178,10 @@ impl StoredRecord {
         earlier.truncate(EARLIER_MAX);
         let before = match self.own_history() {
             Some(history) if history.hides() => history.before.clone(),
+            Some(history) if history.removes => Before::Removed { version: self.latest.version },
             _ => Before::Record { version: self.latest.version, fields: self.latest.fields.clone() },
         };
-        Self { latest, revision: 0, history: Some(History { of, before, undo: None, earlier }) }
+        Self { latest, revision: 0, history: Some(History::new(of, before, earlier)) }
     }
 
     /// The row of an earlier job below this record.
@@ -167,7 +192,9 @@ impl StoredRecord {
             Before::Nothing => !history.earlier.contains(&by.job_guid),
             // A job that was here and is not now is undone, or was replaced by a later one.
             Before::Record { version, .. } if version.by == by => version.row < row.version.row,
-            Before::Record { version, .. } => *version < row.version && !history.earlier.contains(&by.job_guid),
+            Before::Record { version, .. } | Before::Removed { version } => {
+                *version < row.version && !history.earlier.contains(&by.job_guid)
+            }
             Before::TooLarge => false,
         };
         if !is_later {
@@ -217,11 +244,38 @@ impl StoredRecord {
     pub fn delete(&self, by: Writer) -> Deleting {
         match &self.history {
             _ if self.latest.version.by < by => Deleting::Remove,
-            Some(history @ History { before: Before::Record { version, .. }, .. }) if version.by < by => {
+            Some(history @ History { before: Before::Record { version, .. } | Before::Removed { version }, .. })
+                if version.by < by =>
+            {
                 Deleting::Forget(Box::new(self.changed(History { before: Before::Nothing, ..history.clone() })))
             }
             _ => Deleting::Later,
         }
+    }
+
+    /// True if this import has not got it: readers see a record that was written before the import was created.
+    pub fn is_missing_in(&self, import: Writer) -> bool {
+        let by = self.latest.version.by;
+        // A prune after this import was undone.
+        let is_prune = by.job_created_ms == import.job_created_ms && self.own_history().is_some_and(|of| of.removes);
+        (by < import || is_prune) && !self.is_of(import.job_guid) && self.clone().visible().is_some()
+    }
+
+    /// What the prune `by` after this import makes of it. Its place is right above the import: a row of a later job goes on
+    /// top, and one of an earlier job below, whenever it comes.
+    pub fn prune(&self, import: Writer, by: JobGuid) -> Pruning {
+        let version = RecordVersion { by: Writer { job_guid: by, ..import }, row: 0 };
+        if self.is_of(by) {
+            return Pruning::Removed;
+        }
+        if !self.is_missing_in(import) {
+            return Pruning::NotMissing;
+        }
+        let mut pruned = self.under(DatasetRecord { key: self.latest.key.clone(), version, fields: Map::new() });
+        if let Some(history) = &mut pruned.history {
+            history.removes = true;
+        }
+        Pruning::Remove(Box::new(pruned))
     }
 
     fn changed(&self, history: History) -> Self {
@@ -277,7 +331,7 @@ impl FromStr for Revision {
 }
 
 /// Versions in their stored form.
-mod as_text {
+pub(super) mod as_text {
     use std::fmt::Display;
     use std::str::FromStr;
 

@@ -6,23 +6,26 @@ use uuid::Uuid;
 
 use super::ids::JobGuid;
 use super::records::{DatasetRecord, RecordVersion, Writer};
-use super::stored_record::{Before, Deleting, EARLIER_MAX, History, Revision, StoredRecord, Undoing};
+use super::stored_record::{Before, Deleting, EARLIER_MAX, History, Pruning, Revision, StoredRecord, Undoing};
 
 fn guid(job: u8) -> JobGuid {
     JobGuid(Uuid::from_u128(u128::from(job)))
 }
 
 fn row(job: u8, row: u64) -> DatasetRecord {
-    let by = Writer { job_created_ms: i64::from(job), job_guid: guid(job) };
+    let by = Writer { job_created_ms: i64::from(job / 2), job_guid: guid(job) };
     let fields = json!({ "job": job, "row": row }).as_object().cloned().unwrap();
     DatasetRecord { key: "k".to_owned(), version: RecordVersion { by, row }, fields }
 }
 
-/// What jobs do to one key: 1 to 4 are imports, the later one wins. Undos get the numbers from 101.
+/// What jobs do to one key: 2, 4, 6 and 8 are imports, the later one wins; the number behind that of an import is its
+/// prune. Undos get the numbers from 101.
 #[derive(Clone, Copy, Debug)]
 enum Step {
     Row(u8, u64),
-    /// An undo of this import.
+    /// The prune after this import, which has ended.
+    Prune(u8),
+    /// An undo of this import or prune.
     Undo(u8),
     /// An undo of this undo, if there are so many.
     UndoUndo(usize),
@@ -30,18 +33,20 @@ enum Step {
 
 fn steps() -> impl Strategy<Value = Vec<Step>> {
     let step = prop_oneof![
-        4 => (1..5_u8, 1..4_u64).prop_map(|(job, row)| Step::Row(job, row)),
-        1 => (1..5_u8).prop_map(Step::Undo),
+        4 => (1..5_u8, 1..4_u64).prop_map(|(job, row)| Step::Row(job * 2, row)),
+        1 => (1..5_u8).prop_map(|job| Step::Prune(job * 2)),
+        1 => (2..10_u8).prop_map(Step::Undo),
         1 => (0..3_usize).prop_map(Step::UndoUndo),
     ];
     prop::collection::vec(step, 1..16)
 }
 
-/// What is there, said without versions: the last row of each import that is not undone.
+/// What is there, said without versions: the last row of each import that is not undone. A prune has row 0, and stands
+/// for no record.
 #[derive(Default)]
 struct Expected {
     rows: BTreeMap<u8, u64>,
-    /// Imports that are hidden.
+    /// Imports and prunes that are hidden.
     hidden: BTreeSet<u8>,
     /// The last undo of the record, if no import has written it since.
     undo: Option<(u8, u8)>,
@@ -53,7 +58,13 @@ impl Expected {
     }
 
     fn visible(&self) -> Option<(u8, u64)> {
-        self.rows.iter().rfind(|(job, _)| !self.hidden.contains(job)).map(|(job, row)| (*job, *row))
+        let shown = self.rows.iter().rfind(|(job, _)| !self.hidden.contains(job)).map(|(job, row)| (*job, *row));
+        shown.filter(|(_, row)| *row > 0)
+    }
+
+    /// True if this import has not got it.
+    fn is_missing_in(&self, import: u8) -> bool {
+        self.visible().is_some() && (self.latest() < Some(import) || self.latest() == Some(import + 1))
     }
 
     /// True if the undo of this job has reversed it.
@@ -78,12 +89,13 @@ proptest! {
     #[test]
     fn readers_see_the_last_row_of_the_last_job_that_is_not_undone(steps in steps()) {
         let (mut stored, mut expected): (Option<StoredRecord>, _) = (None, Expected::default());
-        let (mut ended, mut written, mut undos) = (BTreeSet::new(), BTreeSet::new(), Vec::new());
+        let (mut ended, mut pruned, mut written, mut undos) =
+            (BTreeSet::new(), BTreeSet::new(), BTreeSet::new(), Vec::new());
         for step in steps {
             match step {
                 Step::Row(job, number) => {
-                    // A job that is undone writes nothing new. A row of it may be written again.
-                    if ended.contains(&job) && !written.contains(&(job, number)) {
+                    // A job that is undone, or pruned after, writes nothing new. A row of it may be written again.
+                    if (ended.contains(&job) || pruned.contains(&job)) && !written.contains(&(job, number)) {
                         continue;
                     }
                     written.insert((job, number));
@@ -99,11 +111,29 @@ proptest! {
                         expected.undo = None;
                     }
                 }
+                Step::Prune(import) => {
+                    pruned.insert(import);
+                    let Some(found) = &stored else { continue };
+                    let (import_by, prune) = (row(import, 1).version.by, import + 1);
+                    let is_missing = expected.is_missing_in(import);
+                    prop_assert_eq!(found.is_missing_in(import_by), is_missing);
+                    match found.prune(import_by, guid(prune)) {
+                        Pruning::Remove(next) => {
+                            prop_assert!(is_missing);
+                            prop_assert_eq!(next.prune(import_by, guid(prune)), Pruning::Removed);
+                            stored = Some(*next);
+                            expected.rows.insert(prune, 0);
+                            expected.undo = None;
+                        }
+                        Pruning::Removed => prop_assert!(expected.rows.contains_key(&prune)),
+                        Pruning::NotMissing => prop_assert!(!is_missing),
+                    }
+                }
                 Step::Undo(_) | Step::UndoUndo(_) => {
                     let undone = match step {
                         Step::UndoUndo(number) => undos.get(number).copied(),
                         Step::Undo(job) => Some(job),
-                        Step::Row(..) => None,
+                        Step::Row(..) | Step::Prune(_) => None,
                     };
                     let Some(undone) = undone.filter(|undone| ended.insert(*undone)) else { continue };
                     let by = 101 + undos.len() as u8;
@@ -230,7 +260,7 @@ fn a_deletion_leaves_nothing_of_before_it_whatever_was_written_when() {
         assert!(after > 2 && left.latest == record.latest);
         let kept = left.history.as_ref().and_then(|history| match &history.before {
             Before::Record { version, .. } => Some(version.by),
-            Before::Nothing | Before::TooLarge => None,
+            Before::Nothing | Before::Removed { .. } | Before::TooLarge => None,
         });
         assert!(kept.is_none_or(|by| by > deletion), "{before} {after} {undone}: {left:?}");
         assert_eq!(left.clone().visible().is_none(), undone, "the undo still hides what the later job wrote");

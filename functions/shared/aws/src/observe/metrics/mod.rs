@@ -59,7 +59,11 @@ impl Measured {
     fn refuse(&mut self, operation: Operation, code: &'static str) {
         let is_for_a_job = matches!(
             operation,
-            Operation::CreateJob | Operation::UndoJob | Operation::DeleteDataset | Operation::RedriveJob
+            Operation::CreateJob
+                | Operation::UndoJob
+                | Operation::PruneDataset
+                | Operation::DeleteDataset
+                | Operation::RedriveJob
         );
         let metric = match ProblemCode::parse(code) {
             Some(ProblemCode::OwnerFull) => Some(Metric::OwnerFull),

@@ -4,6 +4,7 @@ use futures::future::join_all;
 
 use super::fixtures::{ROOM, change, created, end, end_at, guid, leased, new_job, run, running, stop, usage};
 use crate::contract::at;
+use crate::fixtures::causes;
 use crate::model::job::states::{JobOutcome, Phase, Status};
 use crate::model::job::{End, Job, Priority, SharedSlots, SplitState, StopCode, Tuning};
 use crate::model::results::Results;
@@ -23,7 +24,7 @@ pub async fn a_job_ends_once(store: &impl JobStore) {
         phase: Phase::Ended(End {
             outcome: Ok(JobOutcome::Partial),
             counts: Counts { succeeded: 3, failed: 2, skipped: 0 },
-            results: Some(Results { attempt: 1, manifest: run(2) }),
+            results: Some(Results { attempt: 1, manifest: run(2), causes: causes() }),
             finished_at: at(20),
             expires_at: at(2000),
         }),

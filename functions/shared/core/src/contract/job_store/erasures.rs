@@ -1,10 +1,11 @@
 use std::time::Duration;
 
-use super::fixtures::{change, created, ended, guid};
+use super::fixtures::{change, created, end, ended, guid, leased, new_job};
 use crate::contract::at;
 use crate::model::dead_letter::{DeadLetter, DeadLetterKind};
 use crate::model::ids::{JobGuid, Owner};
-use crate::ports::{Due, ERASE_SHARD, JobFilter, JobStore, PortError, WAKE_SHARDS};
+use crate::model::job::Job;
+use crate::ports::{Due, ERASE_SHARD, JobFilter, JobStore, NewJob, PortError, WAKE_SHARDS};
 
 /// More rows than one call erases.
 const LETTERS: usize = 300;
@@ -38,6 +39,31 @@ pub async fn a_deleted_job_is_due_to_be_erased_and_for_nothing_else(store: &impl
     change(store, job, |job| job.claim(at(130), at(200), 0)).await;
     assert!(store.due(ERASE_SHARD, at(199), 10).await.unwrap().is_empty());
     assert_eq!(store.due(ERASE_SHARD, at(200), 10).await.unwrap(), [Due { job, at: at(200) }]);
+}
+
+/// Also if the sweep has put it off between the reading and the end of the job.
+pub async fn a_job_with_a_time_of_its_own_is_due_when_that_is_over(store: &impl JobStore) {
+    let new = new_job(1, "me");
+    let job = new.job.job_guid;
+    store.create(&NewJob { job: Job { keep_seconds: Some(100), ..new.job }, ..new }).await.unwrap();
+    let seen = leased(store, job, 100).await;
+    change(store, job, |job| job.claim(job.wake_at?, at(120), 1)).await;
+    store.complete(&end(seen.clone())).await.unwrap();
+    assert_eq!(store.job(job).await.unwrap().wake_at, Some(at(120)));
+    assert!(store.due(ERASE_SHARD, at(119), 10).await.unwrap().is_empty());
+    assert_eq!(store.due(ERASE_SHARD, at(120), 10).await.unwrap(), [Due { job, at: at(120) }]);
+    for shard in 0..WAKE_SHARDS {
+        assert!(store.due(shard, at(9_000), 10).await.unwrap().is_empty());
+    }
+    // In the stored row the wake time of another job is the one that was seen.
+    let other = new_job(2, "me");
+    let other_guid = other.job.job_guid;
+    let until_wake = Some(at(900).duration_since(at(20)).as_secs().unsigned_abs());
+    store.create(&NewJob { job: Job { keep_seconds: until_wake, ..other.job }, ..other }).await.unwrap();
+    let seen = leased(store, other_guid, 100).await;
+    change(store, other_guid, |job| job.claim(job.wake_at?, at(50), 1)).await;
+    store.complete(&end(seen.clone())).await.unwrap();
+    assert_eq!((seen.wake_at, store.job(other_guid).await.unwrap().wake_at), (Some(at(900)), Some(at(900))));
 }
 
 pub async fn nobody_sees_a_deleted_job(store: &impl JobStore) {

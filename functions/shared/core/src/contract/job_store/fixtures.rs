@@ -1,6 +1,7 @@
 use uuid::Uuid;
 
 use crate::contract::at;
+use crate::fixtures::causes;
 use crate::model::cost::Usage;
 use crate::model::ids::{FileGuid, JobGuid, Owner, RunId};
 use crate::model::job::states::JobOutcome;
@@ -112,8 +113,8 @@ pub fn end(seen: Job) -> Completion {
 /// The same at another second.
 pub fn end_at(seen: Job, second: i64) -> Completion {
     let outcome = seen.stopped_by().map_or(Ok(JobOutcome::Partial), |stop| Err(stop.clone()));
-    let (counts, results) =
-        (Counts { succeeded: 3, failed: 2, skipped: 0 }, Some(Results { attempt: 1, manifest: run(2) }));
+    let counts = Counts { succeeded: 3, failed: 2, skipped: 0 };
+    let results = Some(Results { attempt: 1, manifest: run(2), causes: causes() });
     let end = End { outcome, counts, results, finished_at: at(second), expires_at: at(2000) };
     Completion { seen, end, usage: usage(7) }
 }

@@ -157,6 +157,7 @@ pub async fn job_store<S: JobStore>(make: impl AsyncFn() -> S) {
     run_checks!(
         make,
         erasures::a_deleted_job_is_due_to_be_erased_and_for_nothing_else,
+        erasures::a_job_with_a_time_of_its_own_is_due_when_that_is_over,
         erasures::nobody_sees_a_deleted_job,
         erasures::all_rows_of_a_deleted_job_are_erased_and_no_others,
         erasures::a_job_that_is_not_deleted_is_not_erased,

@@ -10,10 +10,10 @@ use crate::ports::{Due, ERASE_SHARD, PortError, WAKE_SHARDS, WakeUps};
 impl WakeUps for InMemoryJobStore {
     async fn due(&self, shard: u32, now: Timestamp, limit: usize) -> Result<Vec<Due>, PortError> {
         let tables = lock(&self.0);
-        let shard_of = |job: &Job| match job.deleted_at {
-            Some(_) => ERASE_SHARD.into(),
+        let shard_of = |job: &Job| match job.is_to_be_erased() {
+            true => ERASE_SHARD.into(),
             // Any even spread will do.
-            None => job.job_guid.0.as_u128() % u128::from(WAKE_SHARDS),
+            false => job.job_guid.0.as_u128() % u128::from(WAKE_SHARDS),
         };
         let jobs = tables.jobs.values().filter(|job| shard_of(job) == u128::from(shard));
         let mut due: Vec<Due> = jobs

@@ -25,9 +25,25 @@ impl Job {
         Some(Self { phase: Phase::Ended(end), deleted_at, wake_at, recoveries: 0, ..self.clone() })
     }
 
+    /// When an ended job expires.
+    pub fn expires_at(&self) -> Option<Timestamp> {
+        self.end().map(|end| self.kept_until(end).unwrap_or(end.expires_at))
+    }
+
+    /// When the job is deleted by itself, if its owner wants that.
+    pub(super) fn kept_until(&self, end: &End) -> Option<Timestamp> {
+        let until = self.keep_seconds.map(|seconds| end.finished_at + Duration::from_secs(seconds))?;
+        Some(until.min(end.expires_at))
+    }
+
     /// True if nobody sees it any more: it is deleted, or has expired.
     pub fn is_gone(&self, now: Timestamp) -> bool {
-        self.deleted_at.is_some() || self.end().is_some_and(|end| end.expires_at <= now)
+        self.deleted_at.is_some() || self.expires_at().is_some_and(|at| at <= now)
+    }
+
+    /// True if it is due to be erased, now or later: nothing else is due of an ended job.
+    pub const fn is_to_be_erased(&self) -> bool {
+        self.is_ended() && self.wake_at.is_some()
     }
 }
 

@@ -53,7 +53,8 @@ impl Job {
             slots: SharedSlots::Held,
             completions: self.completions + 1,
             moved_at: end.finished_at,
-            wake_at: None,
+            // Nobody waits for the time to live of its rows, and its objects have none that is shorter than a day.
+            wake_at: self.kept_until(end),
             ..self.clone()
         }
     }

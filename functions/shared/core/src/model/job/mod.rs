@@ -107,6 +107,8 @@ pub struct Job {
     pub redrive: Option<Redrive>,
     /// The job that undoes it. It gets no further attempt.
     pub undone_by: Option<JobGuid>,
+    /// For how long it is kept after its end, if its owner wants it gone sooner than others.
+    pub keep_seconds: Option<u64>,
     /// When it was deleted. Nobody sees it since, and its rows and objects are erased.
     pub deleted_at: Option<Timestamp>,
     /// The stored state of a composition that continues in another invocation, by name.
@@ -135,7 +137,7 @@ pub struct Job {
     pub deadline_at: Timestamp,
     /// When it is stopped if no chunk of its first attempt has begun; `None` if it may wait until its deadline.
     pub start_by: Option<Timestamp>,
-    /// When the sweep looks at it next; `None` after it has ended. Once it is deleted, when it is due to be erased.
+    /// When the sweep looks at it next; `None` after it has ended. If it is to be erased, when that is due.
     pub wake_at: Option<Timestamp>,
     /// Number of writes of its row. It is never reset.
     pub revision: u64,
@@ -180,6 +182,7 @@ impl Job {
             completions: 0,
             redrive: None,
             undone_by: None,
+            keep_seconds: None,
             deleted_at: None,
             composing: None,
             recoveries: 0,

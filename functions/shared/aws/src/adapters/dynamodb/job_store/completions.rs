@@ -15,8 +15,8 @@ use crate::sdk::retry::Backoff;
 
 const DOING: &str = "completing the job";
 
-/// Attributes of an attempt in progress only. They are removed even if the job as seen does not have it: the sweep may
-/// have claimed the job since, or its owner may have paused it and resumed it.
+/// Attributes that the row of an ended job lacks, or has of its own. They are written even if they are as seen: the sweep
+/// may have claimed the job since, or its owner may have paused it and resumed it.
 const OF_ATTEMPT: [&str; 10] = [
     "leaseHolder",
     "leaseUntil",
@@ -95,8 +95,7 @@ impl DynamoDbJobStore {
         share: Usage,
     ) -> Result<TransactWriteItem, PortError> {
         let seen = &completion.seen;
-        let mut difference = Difference::between(DOING, seen, &completion.job())?;
-        difference.gone.extend(OF_ATTEMPT.map(str::to_owned));
+        let difference = Difference::with(DOING, seen, &completion.job(), &OF_ATTEMPT)?;
         let (change, mut values) = difference.written(completion.usage + share);
         values.push((":seen".to_owned(), text(seen.status().as_str())));
         values.push((":attempt".to_owned(), number(seen.attempt)));

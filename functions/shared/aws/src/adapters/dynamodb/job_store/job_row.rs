@@ -70,6 +70,8 @@ struct JobRow {
     redrive: Option<Redrive>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     undone_by: Option<JobGuid>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    keep_seconds: Option<u64>,
     #[serde(default, skip_serializing_if = "Option::is_none", with = "attribute::optional_millis")]
     deleted_at: Option<Timestamp>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -143,7 +145,7 @@ impl PhaseRow {
             breaker_pause: job.breaker_pause().cloned(),
             outcome: end.and_then(|end| end.outcome.clone().ok()),
             counts: end.map(|end| end.counts),
-            results: end.and_then(|end| end.results),
+            results: end.and_then(|end| end.results.clone()),
             finished_at: end.map(|end| end.finished_at),
             expires_at: end.map(|end| end.expires_at),
         }
@@ -161,7 +163,7 @@ impl PhaseRow {
                     None => Ok(self.outcome?),
                 },
                 counts: self.counts?,
-                results: self.results,
+                results: self.results.clone(),
                 finished_at: self.finished_at?,
                 expires_at: self.expires_at?,
             }),
@@ -243,7 +245,7 @@ fn learn(job: &Job, trace: Option<TraceId>) {
 }
 
 fn shard_of(job: &Job) -> u32 {
-    if job.deleted_at.is_some() { ERASE_SHARD } else { wake_shard(job.job_guid) }
+    if job.is_to_be_erased() { ERASE_SHARD } else { wake_shard(job.job_guid) }
 }
 
 pub fn wake_shard(job: JobGuid) -> u32 {
@@ -288,6 +290,7 @@ mod tests {
             usage: Usage::NONE,
             redrive: None,
             undone_by: None,
+            keep_seconds: None,
             deleted_at: None,
             recoveries: 0,
             paused_at: None,

@@ -133,19 +133,26 @@ fn token_after(seen: &Job) -> (String, AttributeValue) {
 pub struct Difference {
     set: Vec<String>,
     /// The attributes to remove.
-    pub gone: BTreeSet<String>,
+    gone: BTreeSet<String>,
     values: Vec<(String, AttributeValue)>,
 }
 
 impl Difference {
     /// Without usage and revision: each write adds to them, whatever they are by then.
     pub fn between(doing: &'static str, seen: &Job, next: &Job) -> Result<Self, PortError> {
+        Self::with(doing, seen, next, &[])
+    }
+
+    /// The same. `others` are attributes that other writes may have changed since: they become those of the next row in any
+    /// case.
+    pub fn with(doing: &'static str, seen: &Job, next: &Job, others: &[&str]) -> Result<Self, PortError> {
         let next = Job { usage: seen.usage, revision: seen.revision, ..next.clone() };
         let (seen, next) = (job_item(doing, seen)?, job_item(doing, &next)?);
-        let gone = seen.keys().filter(|name| !next.contains_key(*name)).cloned().collect();
+        let named = seen.keys().map(String::as_str).chain(others.iter().copied());
+        let gone = named.filter(|name| !next.contains_key(*name)).map(str::to_owned).collect();
         let mut difference = Self { gone, ..Self::default() };
         for (name, value) in next {
-            if seen.get(&name) != Some(&value) {
+            if others.contains(&name.as_str()) || seen.get(&name) != Some(&value) {
                 difference.set(&name, value);
             }
         }
