@@ -36,6 +36,11 @@ fn use_cases(world: &World) -> UseCases {
     UseCases { ports, limits: world.limits, job_types: JobTypes::built_in(None) }
 }
 
+/// The same in a process that lives on.
+fn faultless(world: &World) -> UseCases {
+    UseCases { ports: world.ports(&JobTypeLimits::default()), ..use_cases(world) }
+}
+
 async fn delete(world: &World, job: JobGuid) -> Result<(), ChangeError> {
     use_cases(world).deleter().delete(&World::owner(), job).await
 }
@@ -211,8 +216,7 @@ async fn of_an_expiry_and_a_redrive_at_once_one_wins() {
         let job = kept(&world).await;
         world.clock.advance(Duration::from_secs(599));
         let (other, taken) = (Arc::clone(&world), Arc::new(AtomicBool::new(false)));
-        let (expiry, eraser) =
-            (Arc::clone(&taken), UseCases { ports: world.ports(&JobTypeLimits::default()), ..use_cases(&world) });
+        let (expiry, eraser) = (Arc::clone(&taken), faultless(&world));
         world.faults.freeze(call, async move {
             other.clock.advance(Duration::from_secs(1));
             eraser.eraser().erase_due().await;
@@ -266,8 +270,7 @@ async fn of_a_deletion_and_a_redrive_at_once_one_wins() {
         let world = Arc::new(World::new(chunks_of(2)));
         let job = ended(&world).await;
         let (other, taken) = (Arc::clone(&world), Arc::new(AtomicBool::new(false)));
-        let (redrive, faultless) =
-            (Arc::clone(&taken), UseCases { ports: world.ports(&JobTypeLimits::default()), ..use_cases(&world) });
+        let (redrive, faultless) = (Arc::clone(&taken), faultless(&world));
         world.faults.freeze(call, async move {
             let redriven = faultless.redriver().redrive(&World::owner(), job, &Default::default()).await;
             redrive.store(redriven.is_ok(), Ordering::SeqCst);
@@ -293,8 +296,7 @@ async fn of_a_deletion_and_a_redrive_at_once_one_wins() {
         let world = Arc::new(World::new(chunks_of(2)));
         let job = ended(&world).await;
         let (other, taken) = (Arc::clone(&world), Arc::new(AtomicBool::new(false)));
-        let (deleted, faultless) =
-            (Arc::clone(&taken), UseCases { ports: world.ports(&JobTypeLimits::default()), ..use_cases(&world) });
+        let (deleted, faultless) = (Arc::clone(&taken), faultless(&world));
         world.faults.freeze(call, async move {
             let done = faultless.deleter().delete(&World::owner(), job).await;
             deleted.store(done.is_ok(), Ordering::SeqCst);
@@ -326,7 +328,7 @@ async fn what_a_run_writes_after_the_deletion_is_erased() {
         let chunks = world.chunks.take();
         let other = Arc::clone(&world);
         world.faults.freeze(call, async move {
-            let functions = UseCases { ports: other.ports(&JobTypeLimits::default()), ..use_cases(&other) };
+            let functions = faultless(&other);
             functions.canceller().cancel(&World::owner(), job, false).await.unwrap();
             other.clock.advance(Duration::from_secs(400));
             let sweeper = functions.sweeper();

@@ -4,7 +4,7 @@ use rowmill_core::model::files::{ListedFile, files_of};
 use rowmill_core::model::spec::{Source, SourceFile, Spec};
 use serde_json::{Value, json};
 
-use crate::request::{CreateJobRequest, digest};
+use crate::request::{CreateJobRequest, add_given, digest};
 
 /// The dedupe key of a job. `None` if it reads no object. The list is that of its files, if it reads many.
 ///
@@ -56,15 +56,12 @@ pub fn key(spec: &Spec, list: &[u8], request: &CreateJobRequest) -> Option<Strin
         "deadlineSeconds": request.deadline_seconds,
         "output": output,
     });
-    if results_to.is_some() {
-        fields["resultsTo"] = json!(results_to);
-    }
-    if request.start_within_seconds.is_some() {
-        fields["startWithinSeconds"] = json!(request.start_within_seconds);
-    }
-    if request.keep_seconds.is_some() {
-        fields["keepSeconds"] = json!(request.keep_seconds);
-    }
+    let optional = [
+        ("resultsTo", json!(results_to)),
+        ("startWithinSeconds", json!(request.start_within_seconds)),
+        ("keepSeconds", json!(request.keep_seconds)),
+    ];
+    add_given(&mut fields, optional);
     Some(digest(&fields))
 }
 

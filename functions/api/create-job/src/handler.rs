@@ -11,7 +11,6 @@ use rowmill_aws::host::http::{
     Call, JSON_MAX_BYTES, Problem, header, json_response, no_content, path_parameter, read_json_if_any,
     read_json_up_to, to_be_polled,
 };
-
 use rowmill_core::model::ids::JobGuid;
 
 use crate::create::{Accepted, CreateJobError, Creator};

@@ -1,6 +1,6 @@
 //! Prunes a dataset after an import: creates the job that removes the records which the import has not got.
 
-use rowmill_core::job_types::{NotPrunable, PRUNE, PRUNED_BY, prunable_dataset};
+use rowmill_core::job_types::{JOB_GUID, NotPrunable, PRUNE, prunable_dataset};
 use rowmill_core::model::ids::{JobGuid, Owner};
 use rowmill_core::model::records::Writer;
 use rowmill_core::model::spec::{DRY_RUN, KeysOf};
@@ -23,7 +23,7 @@ impl Creator {
         }
         let spec = self.jobs.spec(import).await?;
         let dataset = prunable_dataset(&job, &spec)?;
-        let mut params = Map::from_iter([(PRUNED_BY.to_owned(), json!(import))]);
+        let mut params = Map::from_iter([(JOB_GUID.to_owned(), json!(import))]);
         if is_dry_run {
             params.insert(DRY_RUN.to_owned(), json!(true));
         }

@@ -48,31 +48,25 @@ pub fn fingerprint(request: &CreateJobRequest) -> String {
         "deadlineSeconds": deadline_seconds,
         "metadata": metadata,
     });
-    if source.is_some() {
-        fields["source"] = json!(source);
-    }
-    if after.is_some() {
-        fields["after"] = json!(after);
-    }
-    if items.is_some() {
-        fields["items"] = json!(items);
-    }
-    if dedupe.is_some() {
-        fields["dedupe"] = json!(dedupe);
-    }
-    if priority.is_some() {
-        fields["priority"] = json!(priority);
-    }
-    if start_within_seconds.is_some() {
-        fields["startWithinSeconds"] = json!(start_within_seconds);
-    }
-    if keep_seconds.is_some() {
-        fields["keepSeconds"] = json!(keep_seconds);
-    }
-    if results_to.is_some() {
-        fields["resultsTo"] = json!(results_to);
-    }
+    let optional = [
+        ("source", json!(source)),
+        ("after", json!(after)),
+        ("items", json!(items)),
+        ("dedupe", json!(dedupe)),
+        ("priority", json!(priority)),
+        ("startWithinSeconds", json!(start_within_seconds)),
+        ("keepSeconds", json!(keep_seconds)),
+        ("resultsTo", json!(results_to)),
+    ];
+    add_given(&mut fields, optional);
     digest(&fields)
+}
+
+/// Adds the fields that are not null. So a digest stays the same when there are further fields.
+pub fn add_given(fields: &mut Value, optional: impl IntoIterator<Item = (&'static str, Value)>) {
+    for (name, value) in optional.into_iter().filter(|(_, value)| !value.is_null()) {
+        fields[name] = value;
+    }
 }
 
 /// The SHA-256 of a value, in hexadecimal digits.

@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use jiff::Timestamp;
-use rowmill_core::job_types::{NotUndoable, UNDO, UNDONE_JOB, undoable_dataset};
+use rowmill_core::job_types::{JOB_GUID, NotUndoable, UNDO, undoable_dataset};
 use rowmill_core::model::ids::{JobGuid, Owner};
 use rowmill_core::model::job::{End, Job, LEASE_MARGIN, REQUEST_LIMIT, created_at};
 use rowmill_core::model::records::dataset_of;
@@ -50,7 +50,7 @@ impl Creator {
             return Err(NotUndoable::NothingWritten.into());
         }
         self.refuse_while_runs_live(&job, end, now)?;
-        let request = CreateJobRequest::of(UNDO, [(UNDONE_JOB.to_owned(), json!(undone))].into_iter().collect());
+        let request = CreateJobRequest::of(UNDO, [(JOB_GUID.to_owned(), json!(undone))].into_iter().collect());
         self.refuse_if_full(owner, &request).await?;
         let by = match is_cut_short {
             Some(by) => by,

@@ -70,10 +70,10 @@ impl Eraser {
                 }
                 let ours = match self.claim(due).await {
                     Ok(None) => continue,
-                    Ok(Some((seen, job))) => {
+                    Ok(Some(seen)) => {
                         claimed = true;
                         match seen.deleted_at {
-                            Some(_) => self.erase(&job, ends_at, &mut erased).await,
+                            Some(_) => self.erase(&seen, ends_at, &mut erased).await,
                             None => Ok(()),
                         }
                     }
@@ -93,9 +93,9 @@ impl Eraser {
         (erased, failure)
     }
 
-    /// Claims a deleted job, or deletes one that has expired. Returns it as seen and as it is now, unless another
-    /// invocation was faster.
-    async fn claim(&self, due: Due) -> Result<Option<(Job, Job)>, PortError> {
+    /// Claims a deleted job, or deletes one that has expired. Returns it as it was seen, unless another invocation was
+    /// faster.
+    async fn claim(&self, due: Due) -> Result<Option<Job>, PortError> {
         let now = self.clock.now();
         let claimed_until = now + self.limits.claim;
         let job = match self.jobs.job(due.job).await {
@@ -111,8 +111,8 @@ impl Eraser {
             Some(_) => job.claim(due.at, claimed_until, job.recoveries),
             None => job.delete(now, self.limits.silent).filter(|_| job.is_gone(now)),
         };
-        let claimed = update_job(&*self.jobs, &job, claim).await?.done().ok();
-        Ok(claimed.map(|claimed| (job, claimed)))
+        let is_ours = update_job(&*self.jobs, &job, claim).await?.done().is_ok();
+        Ok(is_ours.then_some(job))
     }
 
     /// Erases a job. What is left when time is up is erased when the claim is over.

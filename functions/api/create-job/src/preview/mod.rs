@@ -83,12 +83,12 @@ impl Creator {
             }
             detected => (None, detected),
         };
-        let DetectedSource { source, head, warnings: found, first, params, .. } = detected;
-        let mut first = first;
-        let mut shown = self.read_rows(&first, &source, &head, rows);
+        let DetectedSource { source, head, warnings: found, mut first, params, .. } = detected;
+        let rows = rows as usize;
+        let mut shown = self.reading(&first, &source, &head).first_rows(rows);
         if shown.needs_more(rows) && !first.whole {
             first = detector.text(&source, TEXT_MAX_BYTES).await?;
-            shown = self.read_rows(&first, &source, &head, rows);
+            shown = self.reading(&first, &source, &head).first_rows(rows);
         }
         let mut warned = warnings::of_columns(&head);
         warnings::add(&mut warned, found);
@@ -96,19 +96,16 @@ impl Creator {
         let header_row = (head.dialect.format == Format::Csv).then(|| params.header_number());
         let mut params_problem = None;
         if let Some(job_type) = job_type {
-            let reading =
-                Reading { text: &first, head: &head, hint: charset_hint(&source), limits: self.limits.chunks };
-            let job_guid = self.entropy.job_guid(now);
-            let items = reading.items(rows as usize, job_guid);
-            match job_type.prepare(&self.spec(job_guid, owner, &job, source, head, now)) {
+            let spec = self.spec(self.entropy.job_guid(now), owner, &job, source, head, now);
+            match job_type.prepare(&spec) {
                 Err(refused) => {
                     params_problem = Some(ParamsProblem { detail: refused.to_string(), field: refused.field });
                 }
                 // A type with an effect outside says nothing, as in a dry run.
                 Ok(processor) => {
+                    let items = self.reading(&first, &spec.source, &spec.head).items(rows, spec.job_guid);
                     let writes = processor.output().is_some();
-                    let results = processor.dry_run_batch(&items).await;
-                    for (item, result) in items.iter().zip(results) {
+                    for (item, result) in items.iter().zip(processor.dry_run_batch(&items).await) {
                         let result = result.map(|outcome| if writes { outcome } else { ItemOutcome::Succeeded });
                         shown.add_result(item.row, result);
                     }
@@ -135,9 +132,8 @@ impl Creator {
         })
     }
 
-    fn read_rows(&self, text: &FirstText, source: &Source, head: &Head, rows: u32) -> Shown {
-        let hint = charset_hint(source);
-        Reading { text, head, hint, limits: self.limits.chunks }.first_rows(rows as usize)
+    fn reading<'a>(&self, text: &'a FirstText, source: &Source, head: &'a Head) -> Reading<'a> {
+        Reading { text, head, hint: charset_hint(source), limits: self.limits.chunks }
     }
 }
 

@@ -5,7 +5,9 @@ use std::sync::Arc;
 use rowmill_api::preview::RowProblem;
 use rowmill_core::model::ids::JobGuid;
 use rowmill_core::ports::processor::Item;
-use rowmill_core::text::{CharsetHint, Chunk, ChunkCutter, ChunkLimits, Head, Position, UnterminatedQuote, read_items};
+use rowmill_core::text::{
+    CharsetHint, Chunk, ChunkCutter, ChunkLimits, Head, Position, RawItem, UnterminatedQuote, read_items,
+};
 use rowmill_formats::FirstText;
 
 use super::shown::Shown;
@@ -35,15 +37,10 @@ impl Reading<'_> {
     /// The first `rows` records, as far as they are in the text.
     pub fn first_rows(&self, rows: usize) -> Shown {
         let Cut { records, at_end, quote } = self.cut(rows);
-        let columns: Arc<[String]> = self.head.columns.clone().into();
-        let mut shown = Shown::new(&columns);
+        let mut shown = Shown::new(&self.head.columns);
         shown.complete = at_end && records.len() <= rows && quote.is_none();
-        for chunk in records.iter().take(rows) {
-            let bytes = self.bytes_of(chunk);
-            let item = read_items(chunk, bytes, &self.head.dialect, &columns).with_hint(self.hint).next();
-            if let Some(item) = item
-                && !shown.add(item.row, item.record)
-            {
+        for item in self.read(&records[..records.len().min(rows)]) {
+            if !shown.add(item.row, item.record) {
                 return shown;
             }
         }
@@ -56,14 +53,18 @@ impl Reading<'_> {
 
     /// The first `rows` records that can be read, as items of a job.
     pub fn items(&self, rows: usize, job_guid: JobGuid) -> Vec<Item> {
+        let mut records = self.cut(rows).records;
+        records.truncate(rows);
+        let well_formed = self.read(&records).filter_map(|item| Some((item.row, item.record.ok()?)));
+        well_formed.map(|(row, record)| Item { job_guid, row, record }).collect()
+    }
+
+    /// Reads these chunks of one record each.
+    fn read(&self, records: &[Chunk]) -> impl Iterator<Item = RawItem<'_>> {
         let columns: Arc<[String]> = self.head.columns.clone().into();
-        let records = self.cut(rows).records;
-        let read = records.iter().take(rows).filter_map(|chunk| {
-            let mut items = read_items(chunk, self.bytes_of(chunk), &self.head.dialect, &columns).with_hint(self.hint);
-            let item = items.next()?;
-            Some(Item { job_guid, row: item.row, record: item.record.ok()? })
-        });
-        read.collect()
+        records.iter().filter_map(move |chunk| {
+            read_items(chunk, self.bytes_of(chunk), &self.head.dialect, &columns).with_hint(self.hint).next()
+        })
     }
 
     /// Each record as a chunk of its own, one more than `rows` at least if there are as many.

@@ -62,8 +62,8 @@ impl Shown {
     }
 
     /// True if more text may give more rows.
-    pub fn needs_more(&self, rows: u32) -> bool {
-        !self.complete && !self.is_full && self.rows.len() < rows as usize
+    pub fn needs_more(&self, rows: usize) -> bool {
+        !self.complete && !self.is_full && self.rows.len() < rows
     }
 
     /// Adds a row. Returns whether it fitted.

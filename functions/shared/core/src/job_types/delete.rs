@@ -5,14 +5,12 @@
 
 use std::sync::Arc;
 
-use super::by_path;
 use super::change_records::Rewrite;
-use super::record_rewrite::RecordRewrite;
+use super::record_rewrite::{OverKeys, Rule};
 use crate::model::records::Writer;
-use crate::model::spec::{KeysOf, Source, Spec};
-use crate::model::stored_record::{Deleting, StoredRecord};
+use crate::model::spec::{KeysOf, Spec};
+use crate::model::stored_record::Deleting;
 use crate::ports::RecordStore;
-use crate::ports::processor::{InputKind, ItemProcessor, JobType, ParamsError};
 
 /// The name of the job type.
 pub const DELETE: &str = "delete";
@@ -25,40 +23,16 @@ pub const DELETED_DATASET: &str = "dataset";
 /// | param | meaning |
 /// |---|---|
 /// | `dataset` | the dataset whose records it deletes |
-pub struct Delete {
-    records: Option<Arc<dyn RecordStore>>,
+pub fn delete(records: Option<Arc<dyn RecordStore>>) -> OverKeys {
+    OverKeys { name: DELETE, params: &[DELETED_DATASET], lists_changes: false, rule, records }
 }
 
-impl Delete {
-    /// The type that changes this store. Without a store (`None`) it can only check params.
-    pub fn new(records: Option<Arc<dyn RecordStore>>) -> Self {
-        Self { records }
-    }
-}
-
-impl JobType for Delete {
-    fn name(&self) -> &str {
-        DELETE
-    }
-
-    fn params(&self) -> &'static [&'static str] {
-        &[DELETED_DATASET]
-    }
-
-    fn input(&self) -> InputKind {
-        InputKind::Keys
-    }
-
-    fn prepare(&self, spec: &Spec) -> Result<Arc<dyn ItemProcessor>, ParamsError> {
-        let Source::Dataset { dataset, keys_of: Some(KeysOf::Stored) } = &spec.source else {
-            return Err(by_path(DELETE));
-        };
-        let by = Writer::new(spec.created_at, spec.job_guid);
-        let rule = move |stored: Option<&StoredRecord>| match stored.map(|stored| stored.delete(by)) {
-            Some(Deleting::Remove) => Rewrite::Remove(None),
-            Some(Deleting::Forget(record)) => Rewrite::Store(record, None),
-            Some(Deleting::Later) | None => Rewrite::Keep(None),
-        };
-        Ok(RecordRewrite::of(self.records.clone(), spec, dataset, None, Box::new(rule)))
-    }
+fn rule(spec: &Spec, keys_of: KeysOf) -> Option<Rule> {
+    let KeysOf::Stored = keys_of else { return None };
+    let by = Writer::new(spec.created_at, spec.job_guid);
+    Some(Box::new(move |stored| match stored.map(|stored| stored.delete(by)) {
+        Some(Deleting::Remove) => Rewrite::Remove(None),
+        Some(Deleting::Forget(record)) => Rewrite::Store(record, None),
+        Some(Deleting::Later) | None => Rewrite::Keep(None),
+    }))
 }

@@ -10,15 +10,13 @@ mod undo;
 mod validate;
 
 fn built_in(records: Option<Arc<dyn RecordStore>>) -> Vec<Arc<dyn JobType>> {
-    let (delete, prune) = (Delete::new(records.clone()), Prune::new(records.clone()));
-    let undo = Undo::new(records.clone());
     vec![
-        Arc::new(delete),
+        Arc::new(delete::delete(records.clone())),
         Arc::new(Export),
-        Arc::new(Import::new(records)),
-        Arc::new(prune),
+        Arc::new(Import::new(records.clone())),
+        Arc::new(prune::prune(records.clone())),
         Arc::new(Transform),
-        Arc::new(undo),
+        Arc::new(undo::undo(records)),
         Arc::new(Validate),
     ]
 }
@@ -41,13 +39,14 @@ mod test_spec;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-pub use delete::{DELETE, DELETED_DATASET, Delete};
+pub use delete::{DELETE, DELETED_DATASET};
 pub use export::Export;
 pub use import::{IMPORT, Import};
-pub use prune::{NotPrunable, PRUNE, PRUNED_BY, Prune, prunable_dataset};
+pub use prune::{NotPrunable, PRUNE, prunable_dataset};
+pub use record_rewrite::JOB_GUID;
 pub use target_type::TargetType;
 pub use transform::Transform;
-pub use undo::{NotUndoable, UNDO, UNDONE_JOB, Undo, undoable_dataset};
+pub use undo::{NotUndoable, UNDO, undoable_dataset};
 pub use validate::Validate;
 
 use crate::model::task::TaskTerms;

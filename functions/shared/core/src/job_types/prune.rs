@@ -4,23 +4,18 @@
 
 use std::sync::Arc;
 
-use super::by_path;
 use super::change_records::Rewrite;
 use super::import::{IMPORT, dataset};
-use super::record_rewrite::RecordRewrite;
+use super::record_rewrite::{JOB_GUID, OverKeys, Rule};
 use crate::model::changes::{Change, RowChange};
 use crate::model::job::Job;
 use crate::model::job::states::JobOutcome;
-use crate::model::spec::{KeysOf, OutputFile, Source, Spec};
-use crate::model::stored_record::{Pruning, StoredRecord};
+use crate::model::spec::{KeysOf, Spec};
+use crate::model::stored_record::Pruning;
 use crate::ports::RecordStore;
-use crate::ports::processor::{InputKind, ItemProcessor, JobType, ParamsError};
 
 /// The name of the job type.
 pub const PRUNE: &str = "prune";
-
-/// The param that names the import.
-pub const PRUNED_BY: &str = "jobGuid";
 
 /// The job type `prune`. A request to prune after an import creates it.
 ///
@@ -29,45 +24,21 @@ pub const PRUNED_BY: &str = "jobGuid";
 /// | `jobGuid` | the import whose dataset it prunes |
 ///
 /// With `dryRun` it counts and lists the records, and removes none.
-pub struct Prune {
-    records: Option<Arc<dyn RecordStore>>,
+pub fn prune(records: Option<Arc<dyn RecordStore>>) -> OverKeys {
+    OverKeys { name: PRUNE, params: &[JOB_GUID], lists_changes: true, rule, records }
 }
 
-impl Prune {
-    /// The type that changes this store. Without a store (`None`) it can only check params.
-    pub fn new(records: Option<Arc<dyn RecordStore>>) -> Self {
-        Self { records }
-    }
-}
-
-impl JobType for Prune {
-    fn name(&self) -> &str {
-        PRUNE
-    }
-
-    fn params(&self) -> &'static [&'static str] {
-        &[PRUNED_BY]
-    }
-
-    fn input(&self) -> InputKind {
-        InputKind::Keys
-    }
-
-    fn prepare(&self, spec: &Spec) -> Result<Arc<dyn ItemProcessor>, ParamsError> {
-        let Source::Dataset { dataset, keys_of: Some(KeysOf::MissingIn(import)) } = &spec.source else {
-            return Err(by_path(PRUNE));
-        };
-        let (import, by) = (*import, spec.job_guid);
-        let rule = move |stored: Option<&StoredRecord>| {
-            let change = |change| Some(RowChange::bare(change));
-            match stored.map_or(Pruning::NotMissing, |stored| stored.prune(import, by)) {
-                Pruning::Remove(record) => Rewrite::Store(record, change(Change::Remove)),
-                Pruning::Removed => Rewrite::Keep(change(Change::Remove)),
-                Pruning::NotMissing => Rewrite::Keep(change(Change::Unchanged)),
-            }
-        };
-        Ok(RecordRewrite::of(self.records.clone(), spec, dataset, Some(OutputFile::changes()), Box::new(rule)))
-    }
+fn rule(spec: &Spec, keys_of: KeysOf) -> Option<Rule> {
+    let KeysOf::MissingIn(import) = keys_of else { return None };
+    let by = spec.job_guid;
+    Some(Box::new(move |stored| {
+        let change = |change| Some(RowChange::bare(change));
+        match stored.map_or(Pruning::NotMissing, |stored| stored.prune(import, by)) {
+            Pruning::Remove(record) => Rewrite::Store(record, change(Change::Remove)),
+            Pruning::Removed => Rewrite::Keep(change(Change::Remove)),
+            Pruning::NotMissing => Rewrite::Keep(change(Change::Unchanged)),
+        }
+    }))
 }
 
 /// Why the dataset of a job cannot be pruned after it.

@@ -1,44 +1,72 @@
-//! The processor of the job types whose items are the keys of stored records: each record is changed by a rule over what
-//! is stored.
+//! The job types whose items are the keys of stored records: each record is changed by a rule over what is stored.
 
 use std::sync::{Arc, OnceLock};
 
 use async_trait::async_trait;
 
+use super::by_path;
 use super::change_records::{Rewrite, change_records};
 use super::import::{BATCH_ITEMS, item_error, no_records};
 use crate::model::changes::RowChange;
 use crate::model::records::{Dataset, RecordItem, dataset_of};
-use crate::model::spec::{OutputFile, Spec};
+use crate::model::spec::{KeysOf, OutputFile, Source, Spec};
 use crate::model::stored_record::StoredRecord;
-use crate::ports::processor::{Item, ItemError, ItemOutcome, ItemProcessor};
+use crate::ports::processor::{InputKind, Item, ItemError, ItemOutcome, ItemProcessor, JobType, ParamsError};
 use crate::ports::{PortError, Reading, RecordStore, begin_item};
 use crate::text::Record;
 
 /// What becomes of a record, with the line of the output about it, if there is one.
 pub type Rule = Box<dyn Fn(Option<&StoredRecord>) -> Rewrite<Option<RowChange>> + Send + Sync>;
 
-pub struct RecordRewrite {
+/// The param that names the job whose records a job changes.
+pub const JOB_GUID: &str = "jobGuid";
+
+/// A job type over the keys of stored records. No request names it: each has a route that creates its jobs.
+pub struct OverKeys {
+    pub name: &'static str,
+    pub params: &'static [&'static str],
+    /// True if its output lists what becomes of the records.
+    pub lists_changes: bool,
+    /// The rule of a job over these keys; none if the type is for others.
+    pub rule: fn(&Spec, KeysOf) -> Option<Rule>,
+    /// `None` where params are only checked.
+    pub records: Option<Arc<dyn RecordStore>>,
+}
+
+impl JobType for OverKeys {
+    fn name(&self) -> &str {
+        self.name
+    }
+
+    fn params(&self) -> &'static [&'static str] {
+        self.params
+    }
+
+    fn input(&self) -> InputKind {
+        InputKind::Keys
+    }
+
+    fn prepare(&self, spec: &Spec) -> Result<Arc<dyn ItemProcessor>, ParamsError> {
+        let Source::Dataset { dataset, keys_of: Some(keys_of) } = &spec.source else {
+            return Err(by_path(self.name));
+        };
+        Ok(Arc::new(RecordRewrite {
+            records: self.records.clone(),
+            dataset: dataset_of(&spec.owner, dataset),
+            opened: OnceLock::new(),
+            rule: (self.rule)(spec, *keys_of).ok_or_else(|| by_path(self.name))?,
+            output: self.lists_changes.then(OutputFile::changes),
+        }))
+    }
+}
+
+struct RecordRewrite {
     records: Option<Arc<dyn RecordStore>>,
     dataset: String,
     /// The dataset, opened before the first batch of this process.
     opened: OnceLock<Dataset>,
     rule: Rule,
     output: Option<OutputFile>,
-}
-
-impl RecordRewrite {
-    /// The processor of a job over this dataset of its owner.
-    pub fn of(
-        records: Option<Arc<dyn RecordStore>>,
-        spec: &Spec,
-        dataset: &str,
-        output: Option<OutputFile>,
-        rule: Rule,
-    ) -> Arc<dyn ItemProcessor> {
-        let dataset = dataset_of(&spec.owner, dataset);
-        Arc::new(Self { records, dataset, opened: OnceLock::new(), rule, output })
-    }
 }
 
 #[async_trait]

@@ -5,69 +5,40 @@
 
 use std::sync::Arc;
 
-use super::by_path;
 use super::change_records::Rewrite;
 use super::import::{IMPORT, can_be_undone, dataset};
 use super::prune::PRUNE;
-use super::record_rewrite::RecordRewrite;
+use super::record_rewrite::{JOB_GUID, OverKeys, Rule};
 use crate::model::changes::{Change, RowChange};
 use crate::model::ids::JobGuid;
-use crate::model::spec::{KeysOf, OutputFile, Source, Spec};
-use crate::model::stored_record::{StoredRecord, Undoing};
+use crate::model::spec::{KeysOf, Source, Spec};
+use crate::model::stored_record::Undoing;
 use crate::ports::RecordStore;
-use crate::ports::processor::{InputKind, ItemProcessor, JobType, ParamsError};
 
 /// The name of the job type.
 pub const UNDO: &str = "undo";
-
-/// The param that names the job to undo.
-pub const UNDONE_JOB: &str = "jobGuid";
 
 /// The job type `undo`. A request to undo a job creates it.
 ///
 /// | param | meaning |
 /// |---|---|
 /// | `jobGuid` | the job that it undoes |
-pub struct Undo {
-    records: Option<Arc<dyn RecordStore>>,
+pub fn undo(records: Option<Arc<dyn RecordStore>>) -> OverKeys {
+    OverKeys { name: UNDO, params: &[JOB_GUID], lists_changes: true, rule, records }
 }
 
-impl Undo {
-    /// The type that changes this store. Without a store (`None`) it can only check params.
-    pub fn new(records: Option<Arc<dyn RecordStore>>) -> Self {
-        Self { records }
-    }
-}
-
-impl JobType for Undo {
-    fn name(&self) -> &str {
-        UNDO
-    }
-
-    fn params(&self) -> &'static [&'static str] {
-        &[UNDONE_JOB]
-    }
-
-    fn input(&self) -> InputKind {
-        InputKind::Keys
-    }
-
-    fn prepare(&self, spec: &Spec) -> Result<Arc<dyn ItemProcessor>, ParamsError> {
-        let Source::Dataset { dataset, keys_of: Some(KeysOf::Job(undone)) } = &spec.source else {
-            return Err(by_path(UNDO));
-        };
-        let (undone, by) = (*undone, spec.job_guid);
-        let rule = move |stored: Option<&StoredRecord>| {
-            let reversed = || Some(RowChange::bare(Change::Reversed));
-            match stored.map_or(Undoing::NotOurs, |stored| stored.undo(undone, by)) {
-                Undoing::Reverse(record) => Rewrite::Store(record, reversed()),
-                Undoing::Reversed => Rewrite::Keep(reversed()),
-                Undoing::Kept(by) => Rewrite::Keep(Some(RowChange { by: Some(by), ..RowChange::bare(Change::Kept) })),
-                Undoing::NotOurs => Rewrite::Keep(Some(RowChange::bare(Change::Unchanged))),
-            }
-        };
-        Ok(RecordRewrite::of(self.records.clone(), spec, dataset, Some(OutputFile::changes()), Box::new(rule)))
-    }
+fn rule(spec: &Spec, keys_of: KeysOf) -> Option<Rule> {
+    let KeysOf::Job(undone) = keys_of else { return None };
+    let by = spec.job_guid;
+    Some(Box::new(move |stored| {
+        let reversed = || Some(RowChange::bare(Change::Reversed));
+        match stored.map_or(Undoing::NotOurs, |stored| stored.undo(undone, by)) {
+            Undoing::Reverse(record) => Rewrite::Store(record, reversed()),
+            Undoing::Reversed => Rewrite::Keep(reversed()),
+            Undoing::Kept(by) => Rewrite::Keep(Some(RowChange { by: Some(by), ..RowChange::bare(Change::Kept) })),
+            Undoing::NotOurs => Rewrite::Keep(Some(RowChange::bare(Change::Unchanged))),
+        }
+    }))
 }
 
 /// Why a job cannot be undone.
