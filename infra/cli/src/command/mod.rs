@@ -52,7 +52,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use jiff::SignedDuration;
+use jiff::SpanRelativeTo;
 use rowmill_core::job_types::{IMPORT, PRUNE, UNDO};
 use rowmill_core::words::Word;
 use serde_json::Value;
@@ -185,10 +185,11 @@ impl PatienceArgs {
     }
 }
 
-/// Parses a duration of at least one second: `90s`, `30m`, `4h`, `1h30m`.
+/// Parses a duration of at least one second: `90s`, `30m`, `4h`, `1h30m`, `7d`. A day has 24 hours.
 fn parse_span(text: &str) -> Result<Duration, String> {
-    let span: SignedDuration = text.parse().map_err(|_| "expected a duration such as 90s, 30m or 4h")?;
-    match Duration::try_from(span) {
+    let expected = |_| "expected a duration such as 90s, 30m, 4h or 7d";
+    let span: jiff::Span = text.parse().map_err(expected)?;
+    match Duration::try_from(span.to_duration(SpanRelativeTo::days_are_24_hours()).map_err(expected)?) {
         Ok(span) if span.as_secs() > 0 => Ok(span),
         _ => Err("expected at least one second".to_owned()),
     }
@@ -339,7 +340,9 @@ mod tests {
         assert_eq!(seconds("4h"), Ok(14_400));
         assert_eq!(seconds("1h30m"), Ok(5_400));
         assert_eq!(seconds("90s"), Ok(90));
-        for wrong in ["", "4", "-4h", "0s", "10ms", "soon"] {
+        assert_eq!(seconds("1d12h"), Ok(129_600));
+        assert_eq!(seconds("3650d"), Ok(315_360_000));
+        for wrong in ["1y", "2mo", "", "4", "-4h", "0s", "10ms", "soon"] {
             assert!(seconds(wrong).is_err(), "{wrong}");
         }
     }
