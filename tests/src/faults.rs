@@ -221,8 +221,8 @@ macro_rules! mortal {
 #[deny(clippy::missing_trait_methods)]
 #[async_trait]
 impl<P: RecordStore + ?Sized> RecordStore for CrashingPort<P> {
-    async fn open(&self, name: &str, if_new: u32, writer: Writer) -> PortResult<Dataset> {
-        self.make(self.port.open(name, if_new, writer)).await
+    async fn open(&self, if_new: &Dataset, writer: Writer) -> PortResult<Dataset> {
+        self.make(self.port.open(if_new, writer)).await
     }
 
     async fn opened(&self, name: &str) -> PortResult<Option<Dataset>> {

@@ -37,6 +37,7 @@ pub struct Doubles {
 
 impl Doubles {
     pub fn ports(&self, type_limits: &JobTypeLimits) -> Ports {
+        self.records.expire_by(self.clock.clone());
         let (lanes, chunks, isolated) = (self.lanes.clone(), self.chunks.clone(), self.isolated.clone());
         Ports {
             jobs: Port::given(self.jobs.clone()),

@@ -68,6 +68,10 @@ impl ContendedServer {
     }
 
     pub async fn client(&self) -> Client {
+        self.clients().await.dynamodb()
+    }
+
+    pub async fn clients(&self) -> Clients {
         let server = self.clone();
         let config = served(move |request| {
             let server = server.clone();
@@ -80,7 +84,7 @@ impl ContendedServer {
                 answer(status, &[], said).await
             })
         });
-        Clients::new(config.await).dynamodb()
+        Clients::new(config.await)
     }
 
     /// Number of writes refused because a transaction held one of their items, by item.

@@ -11,6 +11,7 @@ use rowmill_aws::adapters::eventbridge::EventBridgeEvents;
 use rowmill_aws::adapters::s3::S3Objects;
 use rowmill_aws::adapters::sqs::{SqsDeliveries, SqsQueue};
 use rowmill_aws::sdk::clients::Clients;
+use rowmill_core::contract;
 use rowmill_core::fixtures;
 use rowmill_core::model::messages::SplitMessage;
 use rowmill_core::ports::{
@@ -75,7 +76,7 @@ async fn a_denied_call_to_a_table_is_a_missing_permission() {
     assert!(is_denied(uploads.upload(file, Timestamp::UNIX_EPOCH).await));
     assert!(is_denied(uploads.mark_ready(file, "\"e\"").await));
     assert!(is_denied(uploads.remove(file).await));
-    let records = DynamoDbRecordStore::new(client, "records".to_owned());
+    let records = DynamoDbRecordStore::new(client, "records".to_owned(), contract::records_clock());
     assert!(is_denied(records.page(&dataset(), 0, KeyRange::default(), 10, Reading::Recent).await));
     for result in records.upsert(&dataset(), &[upsert("a", json!({})), upsert("b", json!({}))]).await {
         assert!(is_denied(result));
@@ -86,7 +87,8 @@ async fn a_denied_call_to_a_table_is_a_missing_permission() {
 async fn a_denied_statement_is_a_missing_permission_for_its_record() {
     let denied = json!({ "Error": { "Code": "AccessDenied", "Message": "not authorized" } });
     let answer = OneAnswer::new(200, json!({ "Responses": [denied] }));
-    let records = DynamoDbRecordStore::new(answer.clients().await.dynamodb(), "records".to_owned());
+    let records =
+        DynamoDbRecordStore::new(answer.clients().await.dynamodb(), "records".to_owned(), contract::records_clock());
     assert!(is_denied(records.upsert(&dataset(), &[upsert("a", json!({}))]).await.remove(0)));
 }
 

@@ -34,7 +34,7 @@ async fn the_record_store_keeps_the_contract() {
 }
 
 pub(crate) fn dataset() -> Dataset {
-    Dataset { name: "d".to_owned(), partitions: 256 }
+    Dataset::lasting("d", 256)
 }
 
 pub(crate) fn upsert(key: &str, fields: Value) -> DatasetRecord {
@@ -76,7 +76,7 @@ async fn many_large_records_are_written_in_several_requests() {
 #[tokio::test]
 async fn an_unreachable_table_is_unavailable() {
     let server = Server::start().await;
-    let store = DynamoDbRecordStore::new(server.client.clone(), "no-such-table".to_owned());
+    let store = DynamoDbRecordStore::new(server.client.clone(), "no-such-table".to_owned(), contract::records_clock());
     let results = store.upsert(&dataset(), &[upsert("a", json!({}))]).await;
     assert!(matches!(results[..], [Err(PortError::Unavailable { .. })]), "{results:?}");
 }

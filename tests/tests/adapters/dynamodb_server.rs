@@ -9,6 +9,7 @@ use dynoxide::Database;
 use rowmill_aws::adapters::dynamodb::{DynamoDbJobStore, DynamoDbQuotas, DynamoDbRecordStore, DynamoDbUploadStore};
 
 use crate::{config, https_client};
+use rowmill_core::contract;
 
 /// DynamoDB in memory, on a loopback port.
 pub struct Server {
@@ -92,9 +93,19 @@ impl Server {
         table
     }
 
+    /// Creates an empty table as an application has it. Returns its name.
+    pub async fn application_table(&self) -> String {
+        let table = format!("application-{}", self.tables.fetch_add(1, Ordering::Relaxed));
+        let request = self.client.create_table().table_name(&table).billing_mode(BillingMode::PayPerRequest);
+        let request = request.key_schema(element("id", KeyType::Hash)).attribute_definitions(text("id"));
+        let request = request.key_schema(element("n", KeyType::Range)).attribute_definitions(number("n"));
+        request.send().await.unwrap();
+        table
+    }
+
     pub async fn record_store(&self) -> (DynamoDbRecordStore, String) {
         let table = self.records_table().await;
-        (DynamoDbRecordStore::new(self.client.clone(), table.clone()), table)
+        (DynamoDbRecordStore::new(self.client.clone(), table.clone(), contract::records_clock()), table)
     }
 }
 

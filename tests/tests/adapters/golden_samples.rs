@@ -7,6 +7,7 @@ use rowmill_aws::adapters::dynamodb::{
     DynamoDbBreakers, DynamoDbJobStore, DynamoDbLive, DynamoDbQuotas, DynamoDbRecordStore, DynamoDbTasks,
     DynamoDbUploadStore,
 };
+use rowmill_core::contract;
 use rowmill_core::fixtures::{self, causes};
 use rowmill_core::model::blocks::{AT, Principal, REASON, scope};
 use rowmill_core::model::breaker::{Breaker, BreakerState, Probe};
@@ -105,7 +106,7 @@ impl Stores {
             quotas: DynamoDbQuotas::new(client(), admission),
             uploads: DynamoDbUploadStore::new(client(), uploads),
             live: DynamoDbLive::new(client(), live),
-            records: DynamoDbRecordStore::new(client(), records),
+            records: DynamoDbRecordStore::new(client(), records, contract::records_clock()),
             tasks: DynamoDbTasks::new(client(), server.tasks_table().await),
             server,
         }
@@ -120,8 +121,12 @@ impl Stores {
         self.write_tasks().await;
         let upsert =
             DatasetRecord { key: "k".into(), version: version(), fields: fields(json!({"n": 1.5, "t": ["ä", null]})) };
-        let dataset = self.records.open("d", 1, version().by).await.unwrap();
+        let dataset = self.records.open(&Dataset::lasting("d", 1), version().by).await.unwrap();
         assert!(self.records.upsert(&dataset, &[upsert]).await[0].is_ok());
+        let expiring = Dataset { expires_in: Some(3600), ..Dataset::lasting("e", 1) };
+        let expiring = self.records.open(&expiring, version().by).await.unwrap();
+        let upsert = DatasetRecord { key: "k".into(), version: version(), fields: fields(json!({ "n": 1 })) };
+        assert!(self.records.upsert(&expiring, &[upsert]).await[0].is_ok());
         let row = |number| DatasetRecord {
             key: "undone".into(),
             version: RecordVersion { row: number, ..version() },
@@ -320,7 +325,8 @@ impl Stores {
             self.tasks.owners("render", 0, 9),
             self.tasks.last_ask("render"),
             self.records.opened("d"),
-            self.records.page(&Dataset { name: "d".into(), partitions: 1 }, 0, KeyRange::default(), 9, Reading::Recent),
+            self.records.opened("e"),
+            self.records.page(&Dataset::lasting("d", 1), 0, KeyRange::default(), 9, Reading::Recent),
         );
         lines
     }

@@ -13,6 +13,7 @@ use aws_smithy_runtime_api::client::orchestrator::HttpRequest;
 use aws_smithy_runtime_api::client::result::ConnectorError;
 use jiff::Timestamp;
 use rowmill_aws::adapters::dynamodb::{DynamoDbJobStore, DynamoDbRecordStore};
+use rowmill_core::contract;
 use rowmill_core::fixtures;
 use rowmill_core::model::checkpoint::Checkpoint;
 use rowmill_core::model::cost::Usage;
@@ -155,10 +156,10 @@ async fn a_job_ends_as_usual_if_every_reply_is_lost_once() {
 #[tokio::test]
 async fn a_record_is_written_or_superseded_if_the_reply_is_lost() {
     let server = Server::start().await;
-    let store = DynamoDbRecordStore::new(lossy(&server).await, server.records_table().await);
+    let store = DynamoDbRecordStore::new(lossy(&server).await, server.records_table().await, contract::records_clock());
     let writer = Writer { job_created_ms: 1, job_guid: JobGuid(Uuid::from_u128(1)) };
-    let dataset = store.open("d", 256, writer).await.unwrap();
-    assert_eq!(dataset, Dataset { name: "d".into(), partitions: 256 });
+    let dataset = store.open(&Dataset::lasting("d", 256), writer).await.unwrap();
+    assert_eq!(dataset, Dataset::lasting("d", 256));
     for (row, key) in [(1, "a"), (2, "a"), (3, "b")] {
         let version = RecordVersion { by: writer, row };
         let upsert = DatasetRecord { key: key.into(), version, fields: serde_json::Map::new() };

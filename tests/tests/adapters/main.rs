@@ -10,6 +10,7 @@ mod eventbridge;
 mod golden;
 mod golden_samples;
 mod hot_key;
+mod item_table;
 mod job_row;
 mod lambda;
 mod live;

@@ -4,11 +4,14 @@
 use std::time::Duration;
 
 use jiff::Timestamp;
-use rowmill_aws::adapters::dynamodb::{DynamoDbJobStore, DynamoDbRecordStore};
+use rowmill_aws::adapters::dynamodb::{DynamoDbItemTable, DynamoDbJobStore, DynamoDbRecordStore};
 use rowmill_aws::sdk::patience;
+use rowmill_core::contract;
 use rowmill_core::model::ids::Owner;
 use rowmill_core::model::records::Upserted;
-use rowmill_core::ports::{Admissions, Created, Jobs, PortError, RecordStore, Tallies};
+use rowmill_core::ports::{
+    Admissions, Created, ItemTable, Jobs, PortError, PortResult, RecordStore, TableItem, Tallies,
+};
 use serde_json::json;
 use tokio::time::Instant;
 
@@ -25,7 +28,7 @@ async fn world() -> (ContendedServer, DynamoDbJobStore, DynamoDbRecordStore) {
     let client = server.client().await;
     let (jobs, admission) = create_job_tables(&client, 0).await;
     create_table(&client, "records", &["bucket", "key"]).await;
-    let records = DynamoDbRecordStore::new(client.clone(), "records".to_owned());
+    let records = DynamoDbRecordStore::new(client.clone(), "records".to_owned(), contract::records_clock());
     (server, DynamoDbJobStore::new(client, jobs, Some(admission)), records)
 }
 
@@ -88,4 +91,22 @@ async fn a_client_does_not_wait_for_a_throttled_table() {
     let begun = Instant::now();
     assert!(matches!(jobs.job(new_job().job.job_guid).await, Err(PortError::Unavailable { .. })));
     assert!(begun.elapsed() < seconds(3), "{:?}", begun.elapsed());
+}
+
+/// Else the breaker of its job type would never hear of it.
+#[tokio::test(start_paused = true)]
+async fn no_invocation_waits_for_a_throttled_table_of_the_application() {
+    let (server, ..) = world().await;
+    create_table(&server.client().await, "orders", &["id"]).await;
+    let table = DynamoDbItemTable::new(server.clients().await.tables(), "orders".to_owned());
+    let item = |n: u64| {
+        let version = upsert("", json!({})).version;
+        TableItem { version, attributes: json!({ "id": n.to_string() }).as_object().cloned().unwrap() }
+    };
+    let items: Vec<TableItem> = (0..60).map(item).collect();
+    server.throttle(seconds(1000));
+    let (results, time) = invoked(table.put(&items)).await;
+    let is_unavailable = |result: &PortResult<Upserted>| matches!(result, Err(PortError::Unavailable { .. }));
+    assert!(results.len() == 60 && results.iter().all(is_unavailable), "{results:?}");
+    assert!(time < seconds(8), "one wait for all of them: {time:?}");
 }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use acceptance::local_stack::{LocalStack, answer, refused};
+use acceptance::local_stack::{LocalStack, answer, refused, until};
 use reqwest::StatusCode;
 use serde_json::{Value, json};
 
@@ -97,5 +97,41 @@ fn what_imports_have_written_is_listed_with_the_rows_that_wrote_it() {
         let (problem, _) =
             refused(stack.post("/api/jobs").json(&job), StatusCode::UNPROCESSABLE_ENTITY, "invalid_params").await;
         assert_eq!(problem["field"], "params.dataset");
+    });
+}
+
+#[test]
+fn records_expire_a_fixed_time_after_the_creation_of_their_job() {
+    on_the_stack(async |stack| {
+        let file = stack.upload("text/csv", "id,city\n1,Rome\n2,Oslo\n").await;
+        let params = |seconds: u64| json!({ "dataset": "expiring", "key": "id", "expiresInSeconds": seconds });
+        let job = stack.create("import", &file, params(60)).await;
+        stack.ended(&job).await;
+        let created_at = stack.job(&job).await["createdAt"].as_str().expect("a time").parse::<jiff::Timestamp>();
+        let expires_at = created_at.expect("a time") + jiff::SignedDuration::from_secs(60);
+        let again = json!({ "jobType": "import", "fileGuid": file, "params": params(61) });
+        let (problem, _) =
+            refused(stack.post("/api/jobs").json(&again), StatusCode::UNPROCESSABLE_ENTITY, "invalid_params").await;
+        assert_eq!(problem["field"], "params.expiresInSeconds");
+
+        let there = records(stack, "expiring", "").await;
+        // They may have expired meanwhile, on a slow machine.
+        for record in there.values() {
+            let at: jiff::Timestamp = record["expiresAt"].as_str().expect("a time").parse().expect("a time");
+            assert_eq!(at.as_millisecond(), expires_at.as_millisecond());
+        }
+        let (_, list) = answer(stack.get("/api/datasets?limit=1000")).await;
+        let listed = list["datasets"].as_array().expect("a list").iter().find(|dataset| dataset["name"] == "expiring");
+        assert_eq!(listed.expect("listed")["expiresInSeconds"], 60);
+        let stored = stack.records("expiring").await;
+        let after_expiry = |row: &acceptance::local_stack::Row| row.number("expiresAt") - expires_at.as_second() as u64;
+        assert_eq!(stored.iter().map(after_expiry).collect::<Vec<_>>(), [1, 1], "not a moment too early");
+
+        until("records that nobody sees", async || records(stack, "expiring", "").await.is_empty()).await;
+        assert!(jiff::Timestamp::now() >= expires_at);
+        let export = json!({ "jobType": "export", "params": { "dataset": "expiring" } });
+        let (_, export) = answer(stack.post("/api/jobs").json(&export)).await;
+        let export = stack.ended(export["jobGuid"].as_str().expect("a job")).await;
+        assert_eq!((&export["itemCount"], &export["outcome"]), (&json!(0), &json!("empty")), "{export}");
     });
 }

@@ -21,7 +21,7 @@ async fn ended(stack: &LocalStack, mark: &str) -> Value {
 #[test]
 fn a_dropped_file_becomes_a_job_that_completes() {
     on_the_stack(async |stack| {
-        let request = marked("real", json!({ "dataset": "dropped", "key": "codepoint" }));
+        let request = marked("real", json!({ "dataset": "dropped", "key": "codepoint", "expiresInSeconds": 86_400 }));
         stack.drop_file("inbox/import/unicode.csv", files::unicode_csv(), &[("rowmill-request", &request)]).await;
         let job = ended(stack, "real").await;
         assert_eq!((&job["status"], &job["outcome"]), (&json!("completed"), &json!("succeeded")), "{job}");

@@ -44,6 +44,7 @@ mod service;
 mod services;
 mod stack;
 mod stops;
+mod tables;
 mod targets;
 mod tenants;
 mod undos;

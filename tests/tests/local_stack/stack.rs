@@ -8,7 +8,7 @@ use acceptance::local_stack::{LocalStack, options};
 
 use crate::fetches::{FILES, Files};
 use crate::service::{SERVICE, Service};
-use crate::{inputs, lanes, many_files, targets};
+use crate::{inputs, lanes, many_files, tables, targets};
 
 static STACK: OnceLock<LocalStack> = OnceLock::new();
 static RUNTIME: OnceLock<tokio::runtime::Runtime> = OnceLock::new();
@@ -42,6 +42,7 @@ async fn up() -> LocalStack {
         ("OwnerLiveConnections", "5000"),
         ("JobTargets", &targets),
         ("InvokeTargetArns", &arns),
+        ("ImportTables", &tables::arns()),
         ("JobTypes", lanes::JOB_TYPES),
         ("FetchHosts", &fetch_hosts),
         ("InputBuckets", &format!("arn:aws:s3:::{}", many_files::BUCKET)),

@@ -16,7 +16,7 @@ use crate::quotas::operate;
 use crate::results::results;
 use crate::service::SERVICE;
 use crate::stack::on_the_stack;
-use crate::{fleet, services, workers};
+use crate::{fleet, services, tables, workers};
 
 /// The stack's job types: four functions, eight webhooks, two services that may answer later and five for workers, all
 /// of which the tests have yet to bring about.
@@ -28,7 +28,7 @@ pub fn config() -> Value {
         json!({ "webhook": url, "allowPrivate": true, "timeoutSeconds": 1, "batchItems": batch_items, "concurrency": 2 })
     };
     let slow = |path: &str| json!({ "webhook": SERVICE.get().expect("the service runs").url(path), "allowPrivate": true, "batchItems": 250 });
-    json!({
+    let mut config = json!({
         "measure": {"invoke": arn("measure"), "outputs": true, "batchItems": 100, "timeoutSeconds": 4},
         // Of a batch on which it throws, the row to blame is found within the five seconds that a run has here.
         "fragile": {"invoke": arn("fragile"), "batchItems": 20, "timeoutSeconds": 4},
@@ -53,7 +53,9 @@ pub fn config() -> Value {
         HOSTILE: workers::config(),
         fleet::FLEET: fleet::config(10),
         fleet::POISON: fleet::config(1),
-    })
+    });
+    config.as_object_mut().expect("an object").extend(tables::config().map(|(name, of)| (name.to_owned(), of)));
+    config
 }
 
 /// The functions' ARNs, as the template wants them.

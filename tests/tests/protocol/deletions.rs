@@ -419,7 +419,7 @@ async fn a_row_that_cannot_be_erased_does_not_keep_the_others() {
     }
 }
 
-mod datasets {
+pub mod datasets {
     use super::*;
 
     const TIME: Duration = Duration::from_secs(300);
@@ -430,7 +430,7 @@ mod datasets {
     }
 
     /// What is stored, also what readers do not see: each text of it.
-    async fn stored(world: &World) -> String {
+    pub async fn stored(world: &World) -> String {
         let dataset = world.records.opened("local/d").await.unwrap().unwrap();
         let mut stored = String::new();
         for partition in 0..dataset.partitions {

@@ -7,7 +7,7 @@ use create_job::create::CreateJobError;
 use rowmill_api::estimate::EstimateView;
 use rowmill_core::model::ids::FileGuid;
 use rowmill_core::model::ids::JobGuid;
-use rowmill_core::model::records::{Writer, dataset_of};
+use rowmill_core::model::records::{Dataset, Writer, dataset_of};
 use rowmill_core::ports::{JobFilter, Jobs as _, RecordStore as _};
 use serde_json::{Value, json};
 
@@ -75,7 +75,7 @@ async fn an_input_of_unknown_length_has_no_estimate() {
     let unknown = EstimateView { items: None, items_final: false, chunks: None, cost: None, seconds_at_least: None };
     assert!(workbook.items_final || workbook == unknown, "{workbook:?}");
     let world = World::new(Limits::default());
-    world.records.open(&dataset_of(&World::owner(), "d"), 1, WRITER).await.unwrap();
+    world.records.open(&Dataset::lasting(dataset_of(&World::owner(), "d"), 1), WRITER).await.unwrap();
     let export = try_estimate(&world, json!({ "jobType": "export", "params": { "dataset": "d" } })).await.unwrap();
     assert_eq!(export, unknown);
 }
@@ -151,9 +151,9 @@ async fn a_job_over_a_dataset_that_does_not_exist_is_refused() {
     assert_eq!(error.field, "params.dataset");
     assert_eq!(world.jobs.every_job(), [], "nothing is created");
 
-    world.records.open("somebody/customers", 1, WRITER).await.unwrap();
+    world.records.open(&Dataset::lasting("somebody/customers", 1), WRITER).await.unwrap();
     refused(world.creator.create(&World::owner(), &body, None).await.unwrap_err());
-    world.records.open(&dataset_of(&World::owner(), "customers"), 1, WRITER).await.unwrap();
+    world.records.open(&Dataset::lasting(dataset_of(&World::owner(), "customers"), 1), WRITER).await.unwrap();
     world.creator.create(&World::owner(), &body, None).await.unwrap();
 }
 

@@ -70,7 +70,14 @@ fn statement_if(condition: &str) -> Value {
 }
 
 #[test]
-fn process_items_may_invoke_the_configured_functions_and_read_the_webhook_secret_only() {
+fn process_items_may_use_the_configured_functions_and_tables_and_read_the_webhook_secret_only() {
+    let tables = statement_if("HasImportTables");
+    assert_eq!(tables["Action"], json!(["dynamodb:PutItem"]));
+    assert_eq!(
+        tables["Resource"],
+        json!({ "Fn::Split": [",", { "Ref": "ImportTables" }] }),
+        "the configured tables only"
+    );
     let those = json!({ "Fn::Split": [",", { "Ref": "InvokeTargetArns" }] });
     assert_eq!(statement_if("HasInvokeTargets")["Resource"], those, "the configured functions only");
     let made = json!({ "Fn::GetAtt": ["WebhookSecret", "Id"] });

@@ -73,7 +73,10 @@ impl Datasets {
         match key {
             Some(key) => {
                 let record = self.records.record(&dataset, key).await?;
-                Ok(RecordList { records: record.into_iter().map(RecordView::of).collect(), next: None })
+                Ok(RecordList {
+                    records: record.into_iter().map(|record| RecordView::of(record, &dataset)).collect(),
+                    next: None,
+                })
             }
             None => self.page(&dataset, prefix, at.0.clone(), *limit).await,
         }
@@ -109,7 +112,7 @@ impl Datasets {
                         return Ok(RecordList { records, next: Some(At(at).to_string()) });
                     }
                     at = RecordPosition { partition, after: Some(record.key.clone()) };
-                    records.push(RecordView::of(record));
+                    records.push(RecordView::of(record, dataset));
                 }
                 if page.next.is_some() {
                     at = RecordPosition { partition, after: page.next };
@@ -182,7 +185,7 @@ mod tests {
     /// A dataset of records with these keys, each with a text of this length.
     async fn filled(partitions: u32, keys: impl Iterator<Item = String>, bytes: usize) -> Datasets {
         let records = Arc::new(InMemoryRecordStore::default());
-        let dataset = records.open(&dataset_of(&owner(), "d"), partitions, WRITER).await.unwrap();
+        let dataset = records.open(&Dataset::lasting(dataset_of(&owner(), "d"), partitions), WRITER).await.unwrap();
         let fields = json!({ "text": "x".repeat(bytes) }).as_object().cloned().unwrap();
         let record =
             |(row, key)| DatasetRecord { key, version: RecordVersion { by: WRITER, row }, fields: fields.clone() };
@@ -251,7 +254,7 @@ mod tests {
     #[tokio::test]
     async fn datasets_of_others_are_not_found_by_any_name() {
         let datasets = filled(1, std::iter::once("k".to_owned()), 10).await;
-        datasets.records.open("me/too/d", 1, WRITER).await.unwrap();
+        datasets.records.open(&Dataset::lasting("me/too/d", 1), WRITER).await.unwrap();
         for name in ["other", "too/d", "../me/d", "d#0", "", "me/d"] {
             let found = datasets.records(&owner(), name, &one("k")).await;
             assert!(matches!(found, Err(PortError::NotFound)), "{name}: {found:?}");

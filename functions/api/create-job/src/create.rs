@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use rowmill_api::request::{DedupeBy, JobSource};
-use rowmill_core::job_types::{JobTypes, by_path};
+use rowmill_core::job_types::{EXPIRES_IN_PARAM, IMPORT, JobTypes, by_path, other_expiry, written_dataset};
 use rowmill_core::model::ids::{JobGuid, Owner};
 use rowmill_core::model::job::states::Status;
 use rowmill_core::model::job::{Job, Priority};
@@ -283,6 +283,7 @@ impl Creator {
         if let (Source::Dataset { dataset, .. }, None) = (&spec.source, request.after) {
             self.refuse_unknown_dataset(owner, dataset).await?;
         }
+        self.refuse_other_expiry(&spec).await?;
         spec.output = processor.output();
         let items = chunk_size::Items {
             of_task: job_type.tasks().map(|terms| terms.items),
@@ -345,6 +346,25 @@ impl Creator {
             "names the dataset `{dataset}`, but there is none of this name. Correct the name, or import rows into it first."
         );
         Err(ParamsError::new("params.dataset", message).into())
+    }
+
+    /// The first import into a dataset has decided how long its records are kept.
+    async fn refuse_other_expiry(&self, spec: &Spec) -> Result<(), CreateJobError> {
+        if spec.job_type != IMPORT {
+            return Ok(());
+        }
+        let if_new = written_dataset(spec)?;
+        if if_new.expires_in.is_none() {
+            return Ok(());
+        }
+        let there = self.records.opened(&if_new.name).await?;
+        match there.and_then(|there| other_expiry(&if_new, &there)) {
+            None => Ok(()),
+            Some(why) => {
+                let message = format!("{why}. Leave it out, or import into another dataset.");
+                Err(ParamsError::new(format!("params.{EXPIRES_IN_PARAM}"), message).into())
+            }
+        }
     }
 
     /// Checks that the results of this owner's job may be stored where the request wants them.

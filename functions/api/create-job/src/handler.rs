@@ -25,7 +25,7 @@ pub async fn handle(creator: &Creator, call: Call) -> Result<Response<Body>, Pro
         Operation::UndoJob => of_job(creator, creator.undo(call.owner()?, job_of(&call)?).await).await,
         Operation::PruneDataset => {
             let PruneRequest { dry_run } = read_json_if_any(&call.request)?;
-            of_job(creator, creator.prune(call.owner()?, job_of(&call)?, dry_run).await).await
+            of_job(creator, creator.prune(call.owner()?, job_of(&call)?, dry_run == Some(true)).await).await
         }
         Operation::DeleteDataset => {
             let name: String = path_parameter(&call.request, "dataset")?;

@@ -2,7 +2,7 @@
 
 import * as api from "./api.js";
 import { field, h, show, text } from "./elements.js";
-import { ago, count, date, short } from "./format.js";
+import { ago, count, date, short, span } from "./format.js";
 import { Notice } from "./job.js";
 
 /** The most fields with a column of their own. The others are below "more". */
@@ -25,7 +25,7 @@ class DatasetList extends HTMLElement {
   connectedCallback() {
     document.title = "Datasets – Rowmill";
     this.replaceChildren(h("div", { class: "title-line" }, h("h1", { text: "Datasets" })), this.#notice,
-      table("Datasets", ["Dataset", "Last import", "By job"], this.#body), this.#empty, this.#more);
+      table("Datasets", ["Dataset", "Last import", "Records kept", "By job"], this.#body), this.#empty, this.#more);
     this.#body.replaceChildren();
     this.#next = "";
     void this.#load();
@@ -35,9 +35,10 @@ class DatasetList extends HTMLElement {
     this.#more.disabled = true;
     try {
       const page = await api.get(`/api/datasets?after=${encodeURIComponent(this.#next)}`);
-      this.#body.append(...page.datasets.map((/** @type {any} */ { name, lastImport }) => h("tr", {},
+      this.#body.append(...page.datasets.map((/** @type {any} */ { name, lastImport, expiresInSeconds }) => h("tr", {},
         h("td", {}, h("a", { class: "name", href: `#/datasets/${name}`, text: name })),
         h("td", { text: ago(lastImport.createdAt), title: date(lastImport.createdAt) }),
+        h("td", { text: expiresInSeconds ? span(expiresInSeconds) : "for ever" }),
         h("td", {}, jobLink(lastImport.jobGuid, short(lastImport.jobGuid))))));
       this.#next = page.next ?? "";
       show(this.#more, this.#next !== "");

@@ -6,7 +6,7 @@ import { JobLimits } from "./job-limits.js";
 /** Params of a type in the order of its form. `json` ones are written as JSON, `list` ones with commas. */
 const PARAMS = {
   validate: ["schema"],
-  import: ["dataset", "key", "schema"],
+  import: ["dataset", "key", "expiresInSeconds", "schema"],
   transform: ["mapping", "outputFormat", "columns"],
   export: ["dataset", "format", "columns", "keyColumn", "compress", "filter"],
 };
@@ -32,6 +32,7 @@ const area = (/** @type {string} */ placeholder) => () => h("textarea", { rows: 
 const FIELDS = {
   dataset: { label: "Dataset", control: text({ required: true, maxlength: 128, pattern: "[A-Za-z0-9._\\-]+" }), read: one, hint: "Letters, digits, hyphen, underscore and dot" },
   key: { label: "Key", control: text({ list: "columns" }), read: (value) => { const keys = list(value); return keys?.length === 1 ? keys[0] : keys; }, hint: "A column, or several with commas. Empty: the number of the row" },
+  expiresInSeconds: { label: "Keep records for seconds", control: text({ inputmode: "numeric", pattern: "[0-9]*" }), read: number, hint: "After the creation of their job. The first import into a dataset decides. Empty: for ever" },
   schema: { label: "Schema", control: area('{"type": "object", "properties": {"age": {"type": "integer"}}}'), read: json, hint: "A JSON Schema for each row. Empty: every well-formed row is good" },
   mapping: { label: "Mapping", control: area('[{"rename": "old", "to": "new"}, {"drop": "column"}]'), read: json, hint: "A list of steps: rename, drop, set" },
   outputFormat: { label: "Output", control: select([["", "as the input"], ["csv", "CSV"], ["jsonl", "JSON lines"]]), read: one },

@@ -32,7 +32,8 @@ pub static FUNCTION: Function = Function {
             &[ADMISSION_TABLE],
         ),
         Use::of("Uploads", &["dynamodb:GetItem", "dynamodb:PutItem"], &[UPLOADS_TABLE]),
-        Use::names(&[RECORDS_TABLE]),
+        Use::of("Datasets", &["dynamodb:GetItem"], &[RECORDS_TABLE])
+            .why("How long the dataset of an import keeps its records."),
         Use::of("Files", &["s3:GetObject"], &[BUCKET]).parts(&["/inbox/*"]),
         Use::of("Items", &["s3:PutObject"], &[BUCKET])
             .parts(&["/results/*/inputs/*"])

@@ -69,6 +69,9 @@ pub static FUNCTION: Function = Function {
         ),
         Use::on("Targets", &["lambda:InvokeFunction"], "!Split [\",\", !Ref InvokeTargetArns]", "InvokeTargetArns")
             .only_if("HasInvokeTargets"),
+        Use::on("Tables", &["dynamodb:PutItem"], "!Split [\",\", !Ref ImportTables]", "ImportTables")
+            .only_if("HasImportTables")
+            .why("Imports rows into tables of the application, see JobTargets."),
         Use::names(&[WEBHOOK_SECRET]),
         Use::on(
             "WebhookSecret",

@@ -69,7 +69,9 @@ async fn with_targets(job_types: JobTypes, runtime: &Runtime) -> Result<JobTypes
     let targets = Targets::parse(&runtime.settings::<JobTargets>()?.json, &job_types.names())?;
     let secrets = if targets.have_webhooks() { Some(webhook_secrets(runtime).await?) } else { None };
     let function = |arn: &str, timeout| runtime.function_target(arn, timeout);
-    let types = targets.connected_types(&Connections::new(&function, secrets, runtime.ports.clock.get()?))?;
+    let table = |name: &str| runtime.item_table(name);
+    let clock = runtime.ports.clock.get()?;
+    let types = targets.connected_types(&Connections::new(&function, &table, secrets, clock))?;
     Ok(job_types.with(types))
 }
 

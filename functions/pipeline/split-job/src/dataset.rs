@@ -160,7 +160,7 @@ impl DatasetCut {
         for record in page.records {
             let is_wanted = self.keys_of.map(|keys_of| match keys_of {
                 KeysOf::Stored => true,
-                KeysOf::Job(job) => record.is_of(job),
+                KeysOf::Job(job) => record.is_of(job) && !record.is_expired(),
                 KeysOf::MissingIn(import) => record.is_missing_in(import),
             });
             match is_wanted {

@@ -21,7 +21,7 @@ async fn filled(job: JobGuid) -> (Arc<InMemoryRecordStore>, Dataset) {
     let records = Arc::new(InMemoryRecordStore::default());
     let other: JobGuid = "01977420-dc00-7000-8000-000000000009".parse().unwrap();
     let writer = |job_guid| Writer { job_created_ms: 1, job_guid };
-    let dataset = records.open("me/d", PARTITIONS, writer(other)).await.unwrap();
+    let dataset = records.open(&Dataset::lasting("me/d", PARTITIONS), writer(other)).await.unwrap();
     let record = |(row, prefix, job): (u64, &str, JobGuid)| DatasetRecord {
         key: format!("{prefix}{row}"),
         version: RecordVersion { by: writer(job), row },

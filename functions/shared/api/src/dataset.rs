@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 use rowmill_core::model::ids::JobGuid;
-use rowmill_core::model::records::{DatasetRecord, ListedDataset};
+use rowmill_core::model::records::{Dataset, DatasetRecord, ListedDataset};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
@@ -26,6 +26,9 @@ pub struct DatasetView {
     pub last_import: ImportView,
     /// The path of its records.
     pub records: String,
+    /// For how many seconds a record is kept after the creation of the job that wrote it. Absent: for ever.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub expires_in_seconds: Option<u32>,
 }
 
 /// A job that writes to a dataset.
@@ -57,6 +60,9 @@ pub struct RecordView {
     pub fields: Map<String, Value>,
     /// Which job wrote it, and from which row.
     pub written_by: WrittenBy,
+    /// When it expires. Absent: never.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub expires_at: Option<Timestamp>,
 }
 
 /// The source of a record.
@@ -72,17 +78,18 @@ pub struct WrittenBy {
 impl DatasetView {
     /// The view of a listed dataset.
     pub fn of(listed: ListedDataset) -> Self {
-        let ListedDataset { name, last_writer } = listed;
+        let ListedDataset { name, last_writer, expires_in: expires_in_seconds } = listed;
         let created_at = Timestamp::from_millisecond(last_writer.job_created_ms).unwrap_or_default();
         let last_import = ImportView { job_guid: last_writer.job_guid, created_at };
-        Self { records: format!("/api/datasets/{name}/records"), name, last_import }
+        Self { records: format!("/api/datasets/{name}/records"), name, last_import, expires_in_seconds }
     }
 }
 
 impl RecordView {
-    /// The view of a record.
-    pub fn of(record: DatasetRecord) -> Self {
+    /// The view of a record of this dataset.
+    pub fn of(record: DatasetRecord, dataset: &Dataset) -> Self {
         let DatasetRecord { key, version, fields } = record;
-        Self { key, fields, written_by: WrittenBy { job_guid: version.by.job_guid, row: version.row } }
+        let expires_at = dataset.expires_at_ms(version.by).and_then(|ms| Timestamp::from_millisecond(ms).ok());
+        Self { key, fields, written_by: WrittenBy { job_guid: version.by.job_guid, row: version.row }, expires_at }
     }
 }

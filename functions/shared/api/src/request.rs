@@ -421,8 +421,8 @@ pub struct RedriveRequest {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct PruneRequest {
     /// True if the records are only counted and listed. Default: false.
-    #[serde(default)]
-    pub dry_run: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dry_run: Option<bool>,
 }
 
 /// The body of `POST /api/uploads/{fileGuid}/parts`, which may be left out.

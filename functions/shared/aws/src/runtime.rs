@@ -9,7 +9,7 @@ use parking_lot::Mutex;
 use rowmill_api::routes;
 use rowmill_core::model::job_type_limits::JobTypeLimits;
 use rowmill_core::model::messages::{Grouped, SplitMessage};
-use rowmill_core::ports::{ConnectionSender, Queue, Target};
+use rowmill_core::ports::{ConnectionSender, ItemTable, Queue, Target};
 use rowmill_core::sending::priority_router::PriorityRouter;
 use rowmill_core::wiring::{ChunkQueues, Missing, Port, Ports};
 use rowmill_settings::declaration::{Function, Group};
@@ -18,8 +18,8 @@ use serde::Serialize;
 
 use crate::adapters::api_gateway::ApiGatewayConnections;
 use crate::adapters::dynamodb::{
-    DynamoDbBreakers, DynamoDbJobStore, DynamoDbLive, DynamoDbQuotas, DynamoDbRecordStore, DynamoDbTasks,
-    DynamoDbUploadStore,
+    DynamoDbBreakers, DynamoDbItemTable, DynamoDbJobStore, DynamoDbLive, DynamoDbQuotas, DynamoDbRecordStore,
+    DynamoDbTasks, DynamoDbUploadStore,
 };
 use crate::adapters::eventbridge::EventBridgeEvents;
 use crate::adapters::lambda::LambdaTarget;
@@ -93,6 +93,11 @@ impl Runtime {
         Arc::new(LambdaTarget::new(self.clients.lambda(), arn, timeout))
     }
 
+    /// The table of this name as one that jobs import into.
+    pub fn item_table(&self, name: &str) -> Arc<dyn ItemTable> {
+        Arc::new(DynamoDbItemTable::new(self.clients.tables(), name.to_owned()))
+    }
+
     /// The secret that signs the calls of webhooks. It is set if there are job targets.
     pub fn webhook_secret(&self) -> Result<StoredSecret, Missing> {
         Ok(StoredSecret::new(self.clients.secrets_manager(), settings::WEBHOOK_SECRET.read()?))
@@ -131,7 +136,7 @@ fn ports(clients: &Clients) -> Ports {
             Arc::new(DynamoDbBreakers::new(clients.dynamodb(), table)) as _
         }),
         records: Port::on(settings::RECORDS_TABLE.read(), |table| {
-            Arc::new(DynamoDbRecordStore::new(clients.dynamodb(), table)) as _
+            Arc::new(DynamoDbRecordStore::new(clients.dynamodb(), table, Arc::new(SystemClock))) as _
         }),
         objects: Port::on(settings::BUCKET.read(), |name| bucket(name) as _),
         multipart: Port::on(settings::BUCKET.read(), |name| bucket(name) as _),

@@ -9,7 +9,8 @@
 //! |---|---|---|---|
 //! | `invoke` | ARN of a Lambda function | | |
 //! | `webhook` | URL of a web service | | |
-//! | `workers` | workers outside of the stack lease the items, see `docs/workers.md`; exactly one of `invoke`, `webhook` and `workers` is required. `{}`, or with `beatSeconds` (10–3600): longest time between two beats of a worker; `items` (1–1000): maximum number of items of a task; `minimumClient`: oldest version of a client that gets tasks, such as `"1.4.0"` | | `{"beatSeconds": 60, "items": 1}` |
+//! | `workers` | workers outside of the stack lease the items, see `docs/workers.md`; exactly one of `invoke`, `webhook`, `workers` and `table` is required. `{}`, or with `beatSeconds` (10–3600): longest time between two beats of a worker; `items` (1–1000): maximum number of items of a task; `minimumClient`: oldest version of a client that gets tasks, such as `"1.4.0"` | | `{"beatSeconds": 60, "items": 1}` |
+//! | `table` | name of a DynamoDB table of this account and region: each row becomes an item, see `docs/job-types.md`. With `key`: the attributes of the table's key, that of the partition first; and `keyPrefix`: what the partition key of a caller's items must begin with, `{owner}#` stands for the caller | | no prefix |
 //! | `async` | whether the function or web service may answer later, see `docs/workers.md` | | false |
 //! | `beatSeconds` | with `async`: longest time between two beats | 10–3600 | 60 |
 //! | `input` | `file`: the items are rows of a file, or of the request. `none`: jobs have no input, and the target is called once, with one empty item | | `file` |
@@ -32,6 +33,7 @@
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
+use rowmill_core::job_types::TableKey;
 use rowmill_core::job_types::target_type::TargetCalls;
 use rowmill_core::model::client_version::ClientVersion;
 use rowmill_core::model::entries::Entries;
@@ -43,6 +45,8 @@ use crate::gate::CALLS_MAX;
 use crate::webhook::{Endpoint, UrlRefused};
 
 const REDIRECT_HOSTS_MAX: usize = 16;
+
+const KEY_PREFIX_MAX_BYTES: usize = 200;
 
 /// A holder that died is given up after at most twice the time between two beats. Clocks differ by seconds, so it is not
 /// shorter; a pause or a stop reaches a worker by its beat, so it is not longer.
@@ -68,6 +72,8 @@ pub struct TargetConfig {
 pub enum TargetKind {
     /// The Lambda function with this ARN.
     Function(String),
+    /// A table, into which the rows are imported.
+    Table { name: String, key: TableKey },
     /// No target: workers outside of the stack lease the items.
     Workers,
     Webhook {
@@ -98,9 +104,9 @@ pub enum Problem {
     /// A field is unknown or has the wrong type.
     #[error("is invalid: {0}")]
     Field(serde_json::Error),
-    #[error("must have `invoke` (the ARN of a Lambda function), `webhook` (a URL) or `workers`")]
+    #[error("must have `invoke` (the ARN of a Lambda function), `webhook` (a URL), `workers` or `table`")]
     NoTarget,
-    #[error("has more than one of `invoke`, `webhook` and `workers`; configure a job type for each")]
+    #[error("has more than one of `invoke`, `webhook`, `workers` and `table`; configure a job type for each")]
     TwoTargets,
     /// `invoke` is not the ARN of a function.
     #[error("has an `invoke` that is not the ARN of a Lambda function (`arn:aws:lambda:REGION:ACCOUNT:function:NAME`)")]
@@ -125,6 +131,20 @@ pub enum Problem {
     /// A field does not apply to workers, which nobody calls.
     #[error("has `{0}`, which is not valid with `workers`: Rowmill does not call them")]
     NotForWorkers(&'static str),
+    #[error("has a `table` that is not the name of a DynamoDB table: 3 to 255 letters, digits, `-`, `_` or `.`")]
+    TableName,
+    #[error("must have a `key`: the one or two attributes of its table's key, that of the partition first")]
+    TableKey,
+    #[error(
+        "must have a `keyPrefix` of at most {KEY_PREFIX_MAX_BYTES} bytes, in which `{{owner}}` is followed by `#`, which no owner has in its name"
+    )]
+    KeyPrefix,
+    /// A field applies to a table only.
+    #[error("has `{0}`, which is only valid with `table`")]
+    TableOnly(&'static str),
+    /// A field does not apply to a table, which is not called.
+    #[error("has `{0}`, which is not valid with `table`")]
+    NotForTable(&'static str),
     #[error("must have a `workers.minimumClient` of three numbers, such as \"1.4.0\"")]
     MinimumClient,
 }
@@ -138,6 +158,9 @@ struct Fields {
     beat_seconds: Option<u64>,
     invoke: Option<String>,
     webhook: Option<String>,
+    table: Option<String>,
+    key: Option<Vec<String>>,
+    key_prefix: Option<String>,
     input: Option<Input>,
     batch_items: Option<u64>,
     concurrency: Option<u64>,
@@ -233,34 +256,47 @@ fn config(name: String, fields: serde_json::Value) -> Result<TargetConfig, Probl
         ("redirectHosts", fields.redirect_hosts.is_some()),
     ];
     let misplaced = webhook_only.into_iter().find(|(_, is_there)| *is_there).map(|(field, _)| field);
+    let of_calls = [
+        ("async", fields.r#async.is_some()),
+        ("beatSeconds", fields.beat_seconds.is_some()),
+        ("batchItems", fields.batch_items.is_some()),
+        ("cancel", fields.cancel.is_some()),
+        ("concurrency", fields.concurrency.is_some()),
+        ("timeoutSeconds", fields.timeout_seconds.is_some()),
+    ];
+    let given = |(field, is_there): (&'static str, bool)| is_there.then_some(field);
+    let of_calls = of_calls.into_iter().chain(webhook_only).find_map(given);
+    let of_table = [("key", fields.key.is_some()), ("keyPrefix", fields.key_prefix.is_some())];
+    if let (None, Some(field)) = (&fields.table, of_table.into_iter().find_map(given)) {
+        return Err(Problem::TableOnly(field));
+    }
     let mut tasks = None;
     if is_async {
         let beat = number("beatSeconds", fields.beat_seconds, 60, BEAT_SECONDS)?;
         let items = calls.batch_items as u32;
         tasks = Some(TaskTerms { beat: Duration::from_secs(beat), items, called: true, minimum_client: None });
     }
-    let kind = match (fields.invoke, fields.webhook, fields.workers) {
-        (None, None, None) => return Err(Problem::NoTarget),
-        (Some(arn), None, None) => match misplaced {
+    let kind = match (fields.invoke, fields.webhook, fields.workers, fields.table) {
+        (None, None, None, None) => return Err(Problem::NoTarget),
+        (None, None, None, Some(name)) => {
+            let of_items = [("input", fields.input.is_some()), ("outputs", fields.outputs.is_some())];
+            if let Some(field) = of_calls.or_else(|| of_items.into_iter().find_map(given)) {
+                return Err(Problem::NotForTable(field));
+            }
+            let (attributes, prefix) = (fields.key.unwrap_or_default(), fields.key_prefix.unwrap_or_default());
+            table(name, TableKey { attributes, prefix })?
+        }
+        (Some(arn), None, None, None) => match misplaced {
             Some(field) => return Err(Problem::WebhookOnly(field)),
             None if is_function_arn(&arn) => TargetKind::Function(arn),
             None => return Err(Problem::NotFunctionArn),
         },
-        (None, Some(url), None) => TargetKind::Webhook {
+        (None, Some(url), None, None) => TargetKind::Webhook {
             endpoint: endpoint(&url, fields.allow_private.unwrap_or(false), fields.redirect_hosts.unwrap_or_default())?,
             host_concurrency: count("hostConcurrency", fields.host_concurrency, 10, CALLS_MAX as u64)?,
         },
-        (None, None, Some(workers)) => {
-            let calls = [
-                ("async", fields.r#async.is_some()),
-                ("beatSeconds", fields.beat_seconds.is_some()),
-                ("batchItems", fields.batch_items.is_some()),
-                ("cancel", fields.cancel.is_some()),
-                ("concurrency", fields.concurrency.is_some()),
-                ("timeoutSeconds", fields.timeout_seconds.is_some()),
-            ];
-            let mut misplaced = calls.into_iter().chain(webhook_only).filter(|(_, is_there)| *is_there);
-            if let Some((field, _)) = misplaced.next() {
+        (None, None, Some(workers), None) => {
+            if let Some(field) = of_calls {
                 return Err(Problem::NotForWorkers(field));
             }
             let beat = number("workers.beatSeconds", workers.beat_seconds, 60, BEAT_SECONDS)?;
@@ -277,6 +313,24 @@ fn config(name: String, fields: serde_json::Value) -> Result<TargetConfig, Probl
         _ => return Err(Problem::TwoTargets),
     };
     Ok(TargetConfig { name, calls, input, timeout: Duration::from_secs(seconds), tasks, kind })
+}
+
+fn table(name: String, key: TableKey) -> Result<TargetKind, Problem> {
+    let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+    if !(3..=255).contains(&name.len()) || !name.chars().all(allowed) {
+        return Err(Problem::TableName);
+    }
+    match key.attributes.as_slice() {
+        [one] if !one.is_empty() => {}
+        [one, other] if !one.is_empty() && !other.is_empty() && one != other => {}
+        _ => return Err(Problem::TableKey),
+    }
+    // Else the keys of one owner could begin like those of another.
+    let is_delimited = key.prefix.split("{owner}").skip(1).all(|rest| rest.starts_with('#'));
+    if key.prefix.len() > KEY_PREFIX_MAX_BYTES || !is_delimited {
+        return Err(Problem::KeyPrefix);
+    }
+    Ok(TargetKind::Table { name, key })
 }
 
 fn endpoint(url: &str, allow_private: bool, redirect_hosts: Vec<String>) -> Result<Endpoint, Problem> {

@@ -160,3 +160,38 @@ fn an_error_for_a_number_out_of_range_names_the_range() {
         assert!(error_for(with(-1)).contains("is invalid"));
     }
 }
+
+#[test]
+fn a_table_has_a_name_and_the_attributes_of_its_key() {
+    let json = r#"{"orders": {"table": "shop-orders", "key": ["customer", "order"], "keyPrefix": "{owner}#"}, "small": {"table": "abc", "key": ["id"]}}"#;
+    let configs = parse(json, &[]).unwrap();
+    let key = |names: &[&str], prefix: &str| TableKey {
+        attributes: names.iter().map(|name| (*name).to_owned()).collect(),
+        prefix: prefix.to_owned(),
+    };
+    let kinds: Vec<&TargetKind> = configs.iter().map(|config| &config.kind).collect();
+    let orders = TargetKind::Table { name: "shop-orders".into(), key: key(&["customer", "order"], "{owner}#") };
+    assert_eq!(kinds, [&orders, &TargetKind::Table { name: "abc".into(), key: key(&["id"], "") }]);
+
+    for (target, problem) in [
+        (json!({ "table": "ab", "key": ["id"] }), "not the name of a DynamoDB table"),
+        (json!({ "table": "arn:aws:dynamodb:eu-west-1:123456789012:table/orders", "key": ["id"] }), "not the name"),
+        (json!({ "table": "orders" }), "must have a `key`"),
+        (json!({ "table": "orders", "key": [] }), "must have a `key`"),
+        (json!({ "table": "orders", "key": ["id", ""] }), "must have a `key`"),
+        (json!({ "table": "orders", "key": ["id", "id"] }), "must have a `key`"),
+        (json!({ "table": "orders", "key": ["a", "b", "c"] }), "must have a `key`"),
+        (json!({ "table": "orders", "key": ["id"], "keyPrefix": "x".repeat(201) }), "at most 200 bytes"),
+        (json!({ "table": "orders", "key": ["id"], "keyPrefix": "{owner}" }), "`{owner}` is followed by `#`"),
+        (json!({ "table": "orders", "key": ["id"], "keyPrefix": "a/{owner}/" }), "`{owner}` is followed by `#`"),
+        (json!({ "table": "orders", "key": ["id"], "keyPrefix": "{owner}#{owner}" }), "`{owner}` is followed by `#`"),
+        (json!({ "table": "orders", "key": ["id"], "batchItems": 5 }), "`batchItems`, which is not valid with `table`"),
+        (json!({ "table": "orders", "key": ["id"], "outputs": true }), "`outputs`, which is not valid with `table`"),
+        (json!({ "table": "orders", "key": ["id"], "invoke": FUNCTION }), "more than one of"),
+        (json!({ "invoke": FUNCTION, "key": ["id"] }), "`key`, which is only valid with `table`"),
+        (json!({ "workers": {}, "keyPrefix": "a" }), "`keyPrefix`, which is only valid with `table`"),
+    ] {
+        let error = error_for(target);
+        assert!(error.contains(problem), "{error}");
+    }
+}

@@ -4,9 +4,9 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use rowmill_core::job_types::TargetType;
+use rowmill_core::job_types::{TableKey, TableType, TargetType};
 use rowmill_core::ports::processor::JobType;
-use rowmill_core::ports::{Clock, Target};
+use rowmill_core::ports::{Clock, ItemTable, Target};
 
 use crate::config::{self, ConfigError, TargetConfig, TargetKind};
 use crate::gate::{CALLS_MAX, Gate, GatedTarget, ProcessPermits};
@@ -25,6 +25,8 @@ pub struct Targets(Vec<TargetConfig>);
 pub struct Connections<'a> {
     /// Makes a target from the ARN of a function and the timeout of a call.
     pub function: &'a dyn Fn(&str, Duration) -> Arc<dyn Target>,
+    /// Makes the table of a name.
+    pub table: &'a dyn Fn(&str) -> Arc<dyn ItemTable>,
     /// The secrets that sign the calls of webhooks; `None` will do if [`Targets::have_webhooks`] is false.
     pub webhook_secrets: Option<WebhookSecrets>,
     pub lookup: Arc<dyn Lookup>,
@@ -35,10 +37,11 @@ impl<'a> Connections<'a> {
     /// Connections that use the system's DNS resolver.
     pub fn new(
         function: &'a dyn Fn(&str, Duration) -> Arc<dyn Target>,
+        table: &'a dyn Fn(&str) -> Arc<dyn ItemTable>,
         webhook_secrets: Option<WebhookSecrets>,
         clock: Arc<dyn Clock>,
     ) -> Self {
-        Self { function, webhook_secrets, lookup: Arc::new(SystemLookup), clock }
+        Self { function, table, webhook_secrets, lookup: Arc::new(SystemLookup), clock }
     }
 }
 
@@ -70,7 +73,7 @@ impl Targets {
 
     /// The job types, connected to their targets.
     pub fn connected_types(&self, connections: &Connections<'_>) -> Result<Vec<Arc<dyn JobType>>, ConnectError> {
-        let Connections { function, webhook_secrets, lookup, clock } = connections;
+        let Connections { function, table, webhook_secrets, lookup, clock } = connections;
         let mut webhooks = None;
         if self.have_webhooks() {
             let secrets = webhook_secrets.as_ref().ok_or(ConnectError::NoSecret)?;
@@ -87,6 +90,7 @@ impl Targets {
                 }
                 (TargetKind::Webhook { .. }, None) => return None,
                 (TargetKind::Workers, _) => return Some(job_type(config, None)),
+                (TargetKind::Table { name, key }, _) => return Some(table_type(config, key, Some(table(name)))),
             };
             let gate = gates.get(&gate_name(config)).map(Arc::clone)?;
             Some(job_type(config, Some(Arc::new(GatedTarget::new(gate, target)))))
@@ -102,7 +106,7 @@ impl Targets {
             let own = match config.kind {
                 TargetKind::Function(_) => FUNCTION_CONCURRENCY,
                 TargetKind::Webhook { host_concurrency, .. } => host_concurrency,
-                TargetKind::Workers => continue,
+                TargetKind::Workers | TargetKind::Table { .. } => continue,
             };
             concurrency.entry(gate_name(config)).and_modify(|lowest| *lowest = own.min(*lowest)).or_insert(own);
         }
@@ -116,11 +120,18 @@ fn gate_name(config: &TargetConfig) -> String {
     match &config.kind {
         TargetKind::Function(arn) => arn.clone(),
         TargetKind::Webhook { endpoint, .. } => endpoint.host(),
-        TargetKind::Workers => String::new(),
+        TargetKind::Workers | TargetKind::Table { .. } => String::new(),
     }
 }
 
+fn table_type(config: &TargetConfig, key: &TableKey, table: Option<Arc<dyn ItemTable>>) -> Arc<dyn JobType> {
+    Arc::new(TableType { name: config.name.clone(), key: key.clone(), table })
+}
+
 fn job_type(config: &TargetConfig, target: Option<Arc<dyn Target>>) -> Arc<dyn JobType> {
+    if let TargetKind::Table { key, .. } = &config.kind {
+        return table_type(config, key, None);
+    }
     let job_type = TargetType::new(&config.name, config.calls, target).with_input(config.input);
     match config.tasks {
         Some(terms) => Arc::new(job_type.with_tasks(terms)),
@@ -130,7 +141,7 @@ fn job_type(config: &TargetConfig, target: Option<Arc<dyn Target>>) -> Arc<dyn J
 
 #[cfg(test)]
 mod tests {
-    use rowmill_core::in_memory::ManualClock;
+    use rowmill_core::in_memory::{InMemoryItemTable, ManualClock};
     use rowmill_core::ports::processor::InputKind;
     use rowmill_core::ports::{TargetError, TargetRequest};
     use serde_json::json;
@@ -150,11 +161,16 @@ mod tests {
         Arc::new(NeverAnswers)
     }
 
+    fn table(_name: &str) -> Arc<dyn ItemTable> {
+        Arc::new(InMemoryItemTable::default())
+    }
+
     fn targets() -> Targets {
         let json = json!({
             "geocode": {"invoke": "arn:aws:lambda:eu-west-1:123456789012:function:geocode", "outputs": true},
             "one": {"webhook": "https://example.com/one", "hostConcurrency": 7},
             "two": {"webhook": "https://example.com/two", "hostConcurrency": 3, "input": "none"},
+            "orders": {"table": "shop-orders", "key": ["customer", "order"]},
         });
         Targets::parse(&json.to_string(), &[]).unwrap()
     }
@@ -167,23 +183,23 @@ mod tests {
     fn each_target_becomes_a_job_type_with_or_without_a_connection() {
         let clock: Arc<dyn Clock> = Arc::new(ManualClock::default());
         let secrets = WebhookSecrets::new("correct horse battery staple", None).unwrap();
-        let connected = targets().connected_types(&Connections::new(&function, Some(secrets), clock)).unwrap();
-        assert_eq!(names(&connected), ["geocode", "one", "two"]);
+        let connected = targets().connected_types(&Connections::new(&function, &table, Some(secrets), clock)).unwrap();
+        assert_eq!(names(&connected), ["geocode", "one", "orders", "two"]);
         assert_eq!(names(&targets().types()), names(&connected));
-        assert!(connected.iter().all(|job_type| job_type.takes_any_params()));
+        assert_eq!(connected.iter().map(|of| of.takes_any_params()).collect::<Vec<_>>(), [true, true, false, true]);
         for types in [connected, targets().types()] {
             let inputs = types.iter().map(|job_type| job_type.input()).collect::<Vec<_>>();
-            assert_eq!(inputs, [InputKind::File, InputKind::File, InputKind::None]);
+            assert_eq!(inputs, [InputKind::File, InputKind::File, InputKind::File, InputKind::None]);
         }
     }
 
     #[test]
     fn webhooks_need_a_secret_and_functions_do_not() {
         let clock: Arc<dyn Clock> = Arc::new(ManualClock::default());
-        let refused = targets().connected_types(&Connections::new(&function, None, Arc::clone(&clock)));
+        let refused = targets().connected_types(&Connections::new(&function, &table, None, Arc::clone(&clock)));
         assert!(matches!(refused, Err(ConnectError::NoSecret)));
         let only_functions = Targets(targets().0.into_iter().take(1).collect());
-        assert!(only_functions.connected_types(&Connections::new(&function, None, clock)).is_ok());
+        assert!(only_functions.connected_types(&Connections::new(&function, &table, None, clock)).is_ok());
         assert!(targets().have_webhooks() && !only_functions.have_webhooks());
     }
 

@@ -83,10 +83,11 @@ async fn records(
 }
 
 fn dataset_table(datasets: &[DatasetView], now: Timestamp) -> String {
-    let mut rows = vec![["dataset", "last import", "by job"].map(str::to_owned).to_vec()];
-    rows.extend(datasets.iter().map(|DatasetView { name, last_import, .. }| {
+    let mut rows = vec![["dataset", "last import", "records kept", "by job"].map(str::to_owned).to_vec()];
+    rows.extend(datasets.iter().map(|DatasetView { name, last_import, expires_in_seconds, .. }| {
         let since = Duration::try_from(now.duration_since(last_import.created_at)).unwrap_or_default();
-        vec![escape_controls(name), age(since), last_import.job_guid.to_string()]
+        let kept = expires_in_seconds.map_or("for ever".to_owned(), |seconds| age(Duration::from_secs(seconds.into())));
+        vec![escape_controls(name), age(since), kept, last_import.job_guid.to_string()]
     }));
     table(&rows, &[])
 }
@@ -103,8 +104,8 @@ mod tests {
     fn a_dataset_is_shown_with_its_last_import() {
         let datasets = examples::datasets().datasets;
         let now = datasets[0].last_import.created_at + jiff::SignedDuration::from_secs(7260);
-        let expected = "dataset    last import  by job\n\
-                        customers  2 h          01a1f997-c087-7785-ba44-fdac1155c2bf\n";
+        let expected = "dataset    last import  records kept  by job\n\
+                        customers  2 h          30 d          01a1f997-c087-7785-ba44-fdac1155c2bf\n";
         assert_eq!(dataset_table(&datasets, now), expected);
     }
 

@@ -167,7 +167,8 @@ fn remains(stack: &DeployedStack, keeps_versions: bool) -> Vec<Remains> {
         },
         Remains { what: "the owner's name in the parameter OwnerPriorities", until: "you take it out".into() },
         Remains {
-            what: "copies of results in other buckets, and what targets and workers were sent",
+            what: "copies of results in other buckets, items in tables of the application, and what targets and workers were \
+                   sent",
             until: "they are deleted there".into(),
         },
     ];

@@ -1,10 +1,11 @@
 //! Job params from the command line.
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use serde_json::{Map, Value};
 
-use super::{CommandError, word_of};
+use super::{CommandError, parse_span, word_of};
 use crate::upload::{CSV, JSON_LINES, PARQUET, XLSX};
 
 /// Format of an uploaded file.
@@ -60,6 +61,10 @@ pub struct ParamArgs {
     /// Columns that identify a record, separated by commas
     #[arg(long, value_name = "COLUMN", value_delimiter = ',')]
     pub key: Vec<String>,
+    /// Keep each record this long after the creation of its job: 1h, 30d, … The first import into a dataset decides
+    /// [default: for ever]
+    #[arg(long, value_name = "SPAN", value_parser = parse_span)]
+    pub expires_in: Option<Duration>,
     /// File with a JSON Schema for the rows
     #[arg(long, value_name = "FILE")]
     pub schema: Option<PathBuf>,
@@ -116,6 +121,7 @@ impl ParamArgs {
         let given = [
             ("dataset", text(&self.dataset)),
             ("key", (!self.key.is_empty()).then(|| self.key.clone().into())),
+            ("expiresInSeconds", self.expires_in.map(|span| span.as_secs().into())),
             ("schema", schema),
             ("delimiter", self.delimiter.map(|delimiter| delimiter.to_string().into())),
             ("header", self.no_header.then_some(false.into())),
@@ -210,6 +216,7 @@ mod tests {
             "--dataset=d",
             "--key",
             "a,b",
+            "--expires-in=30d",
             "--delimiter=tab",
             "--no-header",
             "--format=csv",
@@ -220,7 +227,7 @@ mod tests {
         ]);
         let expected = json!({
             "dataset": "d", "key": ["a", "b"], "delimiter": "\t", "header": false, "format": "csv",
-            "schema": {"type": "object"}, "batch": 5,
+            "expiresInSeconds": 2_592_000, "schema": {"type": "object"}, "batch": 5,
         });
         assert_eq!(given, Ok(expected));
         assert_eq!(params(&[]), Ok(json!({})), "what is not said is the API's to decide");

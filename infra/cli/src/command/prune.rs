@@ -25,7 +25,7 @@ pub struct PruneArgs {
 }
 
 pub async fn execute(args: PruneArgs) -> Result<ExitCode, CommandError> {
-    let prune = PruneRequest { dry_run: !args.yes };
+    let prune = PruneRequest { dry_run: Some(!args.yes) };
     let pruned = async |job_run: &JobRun<'_>, reporter: &mut Reporter| {
         job_run.ask_and_follow(job_run.connection.api.prune_dataset(args.job_guid, prune), reporter).await
     };

@@ -12,7 +12,7 @@ use flate2::Compression;
 use flate2::read::MultiGzDecoder;
 use rowmill_core::model::ids::{JobGuid, Owner};
 use rowmill_core::model::job::states::JobOutcome;
-use rowmill_core::model::records::{DatasetRecord, RecordVersion, Upserted, Writer};
+use rowmill_core::model::records::{Dataset, DatasetRecord, RecordVersion, Upserted, Writer};
 use rowmill_core::ports::{KeyRange, Reading, RecordStore, Tallies};
 use rowmill_core::text::ChunkLimits;
 use serde_json::{Value, json};
@@ -86,7 +86,7 @@ async fn add_records(world: &World, dataset: &str, ids: impl Iterator<Item = u64
     let version = RecordVersion { by: Writer { job_created_ms: 0, job_guid: JobGuid(uuid::Uuid::nil()) }, row: 1 };
     let fields = |id: u64| json!({ "id": id.to_string(), "text": text }).as_object().unwrap().clone();
     let upserts: Vec<_> = ids.map(|id| DatasetRecord { key: id.to_string(), version, fields: fields(id) }).collect();
-    let dataset = world.records.open(dataset, 16, version.by).await.unwrap();
+    let dataset = world.records.open(&Dataset::lasting(dataset, 16), version.by).await.unwrap();
     for upserted in world.records.upsert(&dataset, &upserts).await {
         assert_eq!(upserted.unwrap(), Upserted::Written);
     }

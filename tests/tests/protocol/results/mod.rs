@@ -76,7 +76,8 @@ async fn import(world: &World, dataset: &str, rows: u64) {
     world.run().await;
 }
 
-async fn export(world: &World, params: Value) -> JobGuid {
+/// Creates an export.
+pub async fn export(world: &World, params: Value) -> JobGuid {
     world.request(json!({ "jobType": "export", "params": params })).await.unwrap().job_guid
 }
 

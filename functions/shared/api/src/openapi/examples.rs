@@ -65,7 +65,7 @@ macro_rules! examples {
 examples! {
     UploadRequest => UploadRequest::Announce(announce_request()),
     CreateJobRequest => create_job_request(),
-    PruneRequest => PruneRequest { dry_run: true },
+    PruneRequest => PruneRequest { dry_run: Some(true) },
     RedriveRequest => RedriveRequest { file_guid: None, select: None, deadline_seconds: Some(3600) },
     RetuneRequest => RetuneRequest { deadline_seconds: Some(28_800), ..RetuneRequest::default() },
     UploadView => upload(),
@@ -443,8 +443,8 @@ fn succeeded_items() -> SucceededItemPage {
 /// Also for the tests of the command.
 pub fn datasets() -> DatasetList {
     let last_import = ImportView { job_guid: JOB_GUID, created_at: at(0) };
-    let dataset =
-        DatasetView { name: "customers".into(), last_import, records: "/api/datasets/customers/records".into() };
+    let (name, records) = ("customers".into(), "/api/datasets/customers/records".into());
+    let dataset = DatasetView { name, last_import, records, expires_in_seconds: Some(2_592_000) };
     DatasetList { datasets: vec![dataset], next: None }
 }
 
@@ -452,7 +452,8 @@ pub fn datasets() -> DatasetList {
 pub fn records() -> RecordList {
     let fields = json!({ "id": "c-17", "name": "Ada", "city": "Rome" });
     let written_by = WrittenBy { job_guid: JOB_GUID, row: 17 };
-    let record = RecordView { key: "c-17".into(), fields: fields.as_object().cloned().unwrap_or_default(), written_by };
+    let (fields, expires_at) = (fields.as_object().cloned().unwrap_or_default(), Some(at(2_592_000)));
+    let record = RecordView { key: "c-17".into(), fields, written_by, expires_at };
     RecordList { records: vec![record], next: Some("3.c-17".into()) }
 }
 

@@ -30,6 +30,7 @@ pub struct Clients {
     config: SdkConfig,
     api_gateway: OnceLock<aws_sdk_apigatewaymanagement::Client>,
     dynamodb: OnceLock<aws_sdk_dynamodb::Client>,
+    tables: OnceLock<aws_sdk_dynamodb::Client>,
     eventbridge: OnceLock<aws_sdk_eventbridge::Client>,
     lambda: OnceLock<aws_sdk_lambda::Client>,
     s3: OnceLock<aws_sdk_s3::Client>,
@@ -61,6 +62,7 @@ impl Clients {
             config,
             api_gateway: OnceLock::new(),
             dynamodb: OnceLock::new(),
+            tables: OnceLock::new(),
             eventbridge: OnceLock::new(),
             lambda: OnceLock::new(),
             s3: OnceLock::new(),
@@ -91,6 +93,12 @@ impl Clients {
             )
         };
         self.dynamodb.get_or_init(build).clone()
+    }
+
+    /// DynamoDB with the tables of the application. Its requests are not counted: what they cost depends on the table. It
+    /// does not wait for a throttled table longer than a few attempts: the breaker of the job type does.
+    pub fn tables(&self) -> aws_sdk_dynamodb::Client {
+        self.tables.get_or_init(|| aws_sdk_dynamodb::Client::new(&self.config)).clone()
     }
 
     pub fn eventbridge(&self) -> aws_sdk_eventbridge::Client {

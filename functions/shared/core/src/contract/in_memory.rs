@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
-use super::{Client, Listener, Operator, Outsider, Receiver};
+use super::{Application, Client, Listener, Operator, Outsider, Receiver};
 use crate::in_memory::{
-    InMemoryBreakers, InMemoryEvents, InMemoryJobStore, InMemoryLive, InMemoryObjects, InMemoryQueue, InMemoryQuotas,
-    InMemoryRecordStore, InMemoryTasks, InMemoryUploadStore,
+    InMemoryBreakers, InMemoryEvents, InMemoryItemTable, InMemoryJobStore, InMemoryLive, InMemoryObjects,
+    InMemoryQueue, InMemoryQuotas, InMemoryRecordStore, InMemoryTasks, InMemoryUploadStore,
 };
 use crate::model::blocks::Principal;
 use crate::model::messages::ChunkMessage;
@@ -36,6 +36,16 @@ impl Client for Arc<InMemoryObjects> {
     async fn get(&self, request: &PresignedRequest) -> Option<(Bytes, String)> {
         let (key, name) = request.url.strip_prefix("memory:")?.split_once("?as=")?;
         Some((self.read(key).await.ok()?, name.to_owned()))
+    }
+}
+
+impl Application for InMemoryItemTable {
+    async fn store(&self, attributes: Map<String, Value>) {
+        Self::store(self, attributes);
+    }
+
+    async fn items(&self) -> Vec<Map<String, Value>> {
+        Self::items(self)
     }
 }
 
@@ -72,7 +82,7 @@ keep! {
     the_in_memory_breakers_keep_the_contract: breakers by InMemoryBreakers;
     the_in_memory_job_store_keeps_the_contract: job_store by InMemoryJobStore;
     the_in_memory_upload_store_keeps_the_contract: upload_store by InMemoryUploadStore;
-    the_in_memory_record_store_keeps_the_contract: record_store by InMemoryRecordStore;
+    the_in_memory_item_table_keeps_the_contract: item_table by InMemoryItemTable;
     the_in_memory_objects_keep_the_contracts: objects, direct_transfers by Arc<InMemoryObjects>;
     the_in_memory_queue_keeps_the_contract: queue by Arc<InMemoryQueue<ChunkMessage>>;
     the_in_memory_events_keep_the_contract: events by Arc<InMemoryEvents>;
@@ -80,4 +90,14 @@ keep! {
     the_in_memory_quotas_keep_the_contracts_of_uploads_and_requests: request_counts, outstanding_uploads by InMemoryQuotas;
     the_in_memory_tasks_keep_the_contract: tasks by InMemoryTasks;
     the_in_memory_blocks_keep_the_contract: blocks by Arc<InMemoryQuotas>;
+}
+
+#[tokio::test]
+async fn the_in_memory_record_store_keeps_the_contract() {
+    let store = async || {
+        let store = InMemoryRecordStore::default();
+        store.expire_by(super::records_clock());
+        store
+    };
+    super::record_store(store).await;
 }

@@ -6,6 +6,7 @@
 mod breakers;
 mod direct_transfers;
 mod events;
+mod item_table;
 mod job_store;
 mod live;
 mod objects;
@@ -21,12 +22,13 @@ mod in_memory;
 pub use breakers::breakers;
 pub use direct_transfers::{Client, direct_transfers};
 pub use events::{Listener, events};
+pub use item_table::{Application, item_table};
 pub use job_store::job_store;
 pub use live::live;
 pub use objects::{Outsider, objects};
 pub use queue::{Receiver, queue};
 pub use quotas::{Operator, blocks, outstanding_uploads, request_counts};
-pub use record_store::record_store;
+pub use record_store::{record_store, records_clock};
 pub use tasks::tasks;
 pub use upload_store::upload_store;
 

@@ -1,16 +1,22 @@
 //! The contract of [`RecordStore`].
 
+use std::sync::Arc;
+
 use futures::future::join_all;
+use jiff::{SignedDuration, Timestamp};
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
 use super::run_checks;
+use crate::in_memory::ManualClock;
 use crate::model::ids::{JobGuid, Owner};
-use crate::model::records::{Dataset, DatasetRecord, ListedDataset, RecordVersion, Upserted, Writer, dataset_of};
+use crate::model::records::{
+    Dataset, DatasetRecord, Expired, ListedDataset, RecordVersion, Upserted, Writer, dataset_of,
+};
 use crate::model::stored_record::{Before, History, StoredRecord, Undoing};
-use crate::ports::{KeyRange, Reading, RecordStore, Replacement};
+use crate::ports::{KeyRange, PortResult, Reading, RecordStore, Replacement};
 
-/// Checks a [`RecordStore`].
+/// Checks a [`RecordStore`] with the [`records_clock`].
 ///
 /// # Panics
 /// If the adapter breaks a promise of the port.
@@ -40,16 +46,28 @@ pub async fn record_store<S: RecordStore>(make: impl AsyncFn() -> S) {
         a_record_that_is_undone_is_stored_and_not_seen,
         of_concurrent_replacements_one_is_stored,
         what_was_seen_is_removed_and_nothing_else,
+        an_expired_record_is_read_with_the_mark_of_it,
+        a_row_takes_the_place_of_an_expired_record,
+        the_first_that_opens_a_dataset_decides_when_its_records_expire,
         a_dataset_is_taken_off_the_list_unless_a_later_job_has_opened_it,
     );
 }
+
+/// The clock of a store to check.
+pub fn records_clock() -> Arc<ManualClock> {
+    let now = SignedDuration::from_millis(writer(5).job_created_ms) + SignedDuration::from_secs(EXPIRES_IN.into());
+    Arc::new(ManualClock::at(Timestamp::from_duration(now).expect("a time")))
+}
+
+/// See [`expiring`].
+const EXPIRES_IN: u32 = 3600;
 
 /// Number of partitions of the datasets that no store has opened.
 const PARTITIONS: u32 = 16;
 
 /// A dataset that is opened in no store.
 fn dataset(name: &str) -> Dataset {
-    Dataset { name: name.to_owned(), partitions: PARTITIONS }
+    Dataset::lasting(name, PARTITIONS)
 }
 
 fn version(job: u8, row: u64) -> RecordVersion {
@@ -77,7 +95,11 @@ async fn write(store: &impl RecordStore, key: &str, job: u8, row: u64) -> Upsert
 }
 
 async fn written(store: &impl RecordStore, upserts: &[DatasetRecord]) -> Vec<Upserted> {
-    store.upsert(&dataset("d"), upserts).await.into_iter().map(|result| result.expect("settled")).collect()
+    settled(store.upsert(&dataset("d"), upserts).await)
+}
+
+fn settled<T>(results: Vec<PortResult<T>>) -> Vec<T> {
+    results.into_iter().map(|result| result.expect("settled")).collect()
 }
 
 async fn row_of(store: &impl RecordStore, key: &str) -> Option<u64> {
@@ -196,7 +218,9 @@ async fn writing_no_records_does_nothing(store: &impl RecordStore) {
 }
 
 async fn every_record_is_on_one_page_of_its_partition(store: &impl RecordStore) {
-    for (dataset, partitions) in [(dataset("d"), PARTITIONS), (store.open("e", 256, writer(1)).await.unwrap(), 256)] {
+    for (dataset, partitions) in
+        [(dataset("d"), PARTITIONS), (store.open(&Dataset::lasting("e", 256), writer(1)).await.unwrap(), 256)]
+    {
         assert_eq!(dataset.partitions, partitions);
         let upserts: Vec<DatasetRecord> = (0..100).map(|row| upsert(format!("key {row}"), 1, row)).collect();
         store.upsert(&dataset, &upserts).await.into_iter().for_each(|written| assert!(written.is_ok()));
@@ -237,18 +261,23 @@ async fn records_from(store: &impl RecordStore, dataset: &Dataset, prefix: &str)
 }
 
 async fn the_first_that_opens_a_dataset_decides_how_many_partitions_it_has(store: &impl RecordStore) {
-    let opened = Dataset { name: "d".into(), partitions: 256 };
+    let opened = Dataset::lasting("d", 256);
     assert_eq!(store.opened("d").await.unwrap(), None, "nobody has opened it to write to it");
     assert_eq!(store.opened("d").await.unwrap(), None, "nor has who has looked");
-    assert_eq!(store.open("d", 256, writer(1)).await.unwrap(), opened);
-    assert_eq!(store.open("d", 8, writer(1)).await.unwrap(), opened);
+    assert_eq!(store.open(&Dataset::lasting("d", 256), writer(1)).await.unwrap(), opened);
+    assert_eq!(store.open(&Dataset::lasting("d", 8), writer(1)).await.unwrap(), opened);
     assert_eq!(store.opened("d").await.unwrap(), Some(opened.clone()));
-    assert_eq!(store.open("e", 8, writer(1)).await.unwrap().partitions, 8, "each dataset has its own number");
+    assert_eq!(
+        store.open(&Dataset::lasting("e", 8), writer(1)).await.unwrap().partitions,
+        8,
+        "each dataset has its own number"
+    );
     assert!(records_of(store, &opened).await.is_empty(), "an opened dataset has no records yet");
 }
 
 async fn all_that_open_a_dataset_at_once_get_the_same_partitions(store: &impl RecordStore) {
-    let opened = join_all((1..=12).map(|partitions| store.open("d", partitions, writer(1)))).await;
+    let if_new: Vec<Dataset> = (1..=12).map(|partitions| Dataset::lasting("d", partitions)).collect();
+    let opened = join_all(if_new.iter().map(|if_new| store.open(if_new, writer(1)))).await;
     let opened: Vec<Dataset> = opened.into_iter().map(|dataset| dataset.expect("opened")).collect();
     assert!(opened.iter().all(|dataset| *dataset == opened[0]), "{opened:?}");
     assert_eq!(store.opened("d").await.unwrap().as_ref(), opened.first());
@@ -259,7 +288,7 @@ async fn the_datasets_of_an_owner_are_listed_with_their_latest_writers(store: &i
     for (owner, name, job) in
         [(&one, "b", 1), (&one, "c", 2), (&one, "a", 2), (&one, "b", 3), (&one, "c", 1), (&other, "d", 4)]
     {
-        store.open(&dataset_of(owner, name), 4, writer(job)).await.unwrap();
+        store.open(&Dataset::lasting(dataset_of(owner, name), 4), writer(job)).await.unwrap();
     }
     let mut found = Vec::new();
     let mut after: Option<String> = None;
@@ -272,7 +301,8 @@ async fn the_datasets_of_an_owner_are_listed_with_their_latest_writers(store: &i
             break;
         }
     }
-    let listed = |(name, job): (&str, u8)| ListedDataset { name: name.to_owned(), last_writer: writer(job) };
+    let listed =
+        |(name, job): (&str, u8)| ListedDataset { name: name.to_owned(), last_writer: writer(job), expires_in: None };
     assert_eq!(found, [("a", 2), ("b", 3), ("c", 2)].map(listed));
     assert_eq!(store.datasets(&other, None, 9).await.unwrap().datasets, [listed(("d", 4))]);
     assert_eq!(store.datasets(&Owner("nobody".to_owned()), None, 9).await.unwrap().datasets, []);
@@ -291,10 +321,14 @@ async fn records_are_found_by_many_keys(store: &impl RecordStore) {
     for reading in [Reading::Recent, Reading::Latest] {
         let mut found = store.records(&dataset("d"), &keys, reading).await.expect("readable");
         found.sort_by_key(|record| record.latest.version.row);
-        let plain = |latest: &DatasetRecord| StoredRecord { latest: latest.clone(), revision: 0, history: None };
+        let plain = |latest: &DatasetRecord| bare(latest.clone(), None);
         assert_eq!(found, upserts.iter().map(plain).collect::<Vec<_>>());
         assert_eq!(store.records(&dataset("d"), &[], reading).await.expect("readable"), []);
     }
+}
+
+fn bare(latest: DatasetRecord, history: Option<History>) -> StoredRecord {
+    StoredRecord { latest, revision: 0, history, expired: Expired::default() }
 }
 
 async fn stored(store: &impl RecordStore, key: &str) -> Option<StoredRecord> {
@@ -355,7 +389,7 @@ async fn a_replacement_takes_the_place_of_what_was_seen_and_of_nothing_else(stor
     if let Some(History { before: Before::Record { fields, .. }, .. }) = &mut history {
         fields.clear();
     }
-    let expected = StoredRecord { latest: upsert("k", 4, 1), revision: 0, history };
+    let expected = bare(upsert("k", 4, 1), history);
     assert_eq!(stored(store, "k").await, Some(expected));
     assert!(!replace(store, last, Some(last)).await);
 }
@@ -422,7 +456,7 @@ async fn a_dataset_is_taken_off_the_list_unless_a_later_job_has_opened_it(store:
     let (owner, name) = (Owner("me".into()), dataset_of(&Owner("me".into()), "d"));
     let listed = async || store.datasets(&owner, None, 10).await.unwrap().datasets.len();
     store.unlist(&name, writer(9)).await.unwrap();
-    store.open(&name, PARTITIONS, writer(5)).await.unwrap();
+    store.open(&Dataset::lasting(&name, PARTITIONS), writer(5)).await.unwrap();
     store.unlist(&name, writer(4)).await.unwrap();
     assert_eq!(listed().await, 1, "a later job has opened it");
     for _ in 0..2 {
@@ -430,7 +464,55 @@ async fn a_dataset_is_taken_off_the_list_unless_a_later_job_has_opened_it(store:
         assert_eq!(listed().await, 0);
     }
     assert!(store.opened(&name).await.unwrap().is_some(), "its records can be read");
-    store.open(&name, PARTITIONS + 1, writer(7)).await.unwrap();
+    store.open(&Dataset::lasting(&name, PARTITIONS + 1), writer(7)).await.unwrap();
     assert_eq!(listed().await, 1);
     assert_eq!(store.opened(&name).await.unwrap().map(|opened| opened.partitions), Some(PARTITIONS));
+}
+
+/// A dataset whose records of jobs 1 to 5 have expired by the [`records_clock`].
+fn expiring() -> Dataset {
+    Dataset { expires_in: Some(EXPIRES_IN), ..dataset("d") }
+}
+
+async fn an_expired_record_is_read_with_the_mark_of_it(store: &impl RecordStore) {
+    let dataset = expiring();
+    let written = store.upsert(&dataset, &[upsert("a", 5, 1), upsert("b", 6, 1)]).await;
+    assert_eq!(settled(written), [Upserted::Written; 2]);
+    let undone = StoredRecord::first(upsert("c", 5, 1)).with(&upsert("c", 6, 1)).expect("a later job");
+    let Undoing::Reverse(undone) = undone.undo(writer(6).job_guid, writer(7).job_guid) else { unreachable!() };
+    let undone = Replacement { key: "c".into(), record: Some(*undone), seen: None };
+    assert_eq!(settled(store.replace(&dataset, &[undone]).await), [true]);
+    let mut found = store.records(&dataset, &["a", "b", "c"], Reading::Latest).await.expect("readable");
+    found.sort_by(|a, b| a.latest.key.cmp(&b.latest.key));
+    assert_eq!(found.iter().map(StoredRecord::is_expired).collect::<Vec<_>>(), [true, false, false]);
+    assert_eq!(records_of(store, &dataset).await, [upsert("b", 6, 1)], "what an undo shows again has expired too");
+    for (key, is_there) in [("a", false), ("b", true), ("c", false)] {
+        assert_eq!(store.record(&dataset, key).await.unwrap().is_some(), is_there, "{key}");
+    }
+}
+
+async fn a_row_takes_the_place_of_an_expired_record(store: &impl RecordStore) {
+    let dataset = expiring();
+    let old = [upsert("a", 5, 1), upsert("b", 5, 1)];
+    assert_eq!(settled(store.upsert(&dataset, &old).await), [Upserted::Written; 2]);
+    assert_eq!(settled(store.upsert(&dataset, &[upsert("a", 6, 1)]).await), [Upserted::Written]);
+    let [there] = &store.records(&dataset, &["b"], Reading::Latest).await.expect("readable")[..] else { panic!() };
+    let next = there.with(&upsert("b", 6, 1)).expect("a later job");
+    assert_eq!(next, StoredRecord::first(upsert("b", 6, 1)), "nothing is kept of it");
+    let next = Replacement { key: "b".into(), record: Some(next), seen: Some(there.at()) };
+    assert_eq!(settled(store.replace(&dataset, &[next]).await), [true]);
+    let mut found = records_of(store, &dataset).await;
+    found.sort_by(|a, b| a.key.cmp(&b.key));
+    assert_eq!(found, [upsert("a", 6, 1), upsert("b", 6, 1)]);
+}
+
+async fn the_first_that_opens_a_dataset_decides_when_its_records_expire(store: &impl RecordStore) {
+    let owner = Owner("me".to_owned());
+    let [short, long] = [60, 3600].map(|seconds| Dataset { expires_in: Some(seconds), ..Dataset::lasting("me/d", 4) });
+    assert_eq!(store.open(&short, writer(1)).await.unwrap(), short);
+    assert_eq!(store.open(&long, writer(2)).await.unwrap(), short);
+    assert_eq!(store.open(&Dataset::lasting("me/d", 4), writer(3)).await.unwrap(), short);
+    assert_eq!(store.open(&Dataset::lasting("me/e", 4), writer(3)).await.unwrap().expires_in, None);
+    let listed = store.datasets(&owner, None, 9).await.unwrap().datasets;
+    assert_eq!(listed.iter().map(|listed| listed.expires_in).collect::<Vec<_>>(), [Some(60), None]);
 }

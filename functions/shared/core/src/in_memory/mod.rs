@@ -3,6 +3,7 @@
 mod batch_runner;
 mod breakers;
 mod events;
+mod item_table;
 mod job_store;
 mod live;
 mod objects;
@@ -16,6 +17,7 @@ mod world;
 pub use batch_runner::InlineBatchRunner;
 pub use breakers::InMemoryBreakers;
 pub use events::InMemoryEvents;
+pub use item_table::InMemoryItemTable;
 pub use job_store::InMemoryJobStore;
 pub use live::{InMemoryLive, InMemorySender};
 pub use objects::InMemoryObjects;

@@ -17,7 +17,8 @@ use super::change_records::{Rewrite, change_records};
 use super::validate::{check, compile_schema};
 use crate::model::changes::RowChange;
 use crate::model::records::{
-    Dataset, DatasetRecord, KEY_MAX_BYTES, RecordVersion, Upserted, Writer, dataset_of, is_dataset_name,
+    Dataset, DatasetRecord, EXPIRES_IN_MAX, EXPIRES_IN_MIN, KEY_MAX_BYTES, RecordVersion, Upserted, Writer, dataset_of,
+    is_dataset_name,
 };
 use crate::model::spec::{OutputFile, Spec};
 use crate::model::stored_record::StoredRecord;
@@ -34,6 +35,9 @@ pub(super) const BATCH_ITEMS: usize = 250;
 /// Number of rows that a dry run compares at once: 10 MB of records at most.
 const COMPARED_AT_ONCE: usize = 25;
 
+/// The param that says how long records are kept.
+pub const EXPIRES_IN_PARAM: &str = "expiresInSeconds";
+
 const KEY_MAX_COLUMNS: usize = 100;
 
 /// The largest record, in bytes of its JSON: DynamoDB's item limit of 400 KB, minus space for the keys.
@@ -47,6 +51,7 @@ const RECORD_MAX_BYTES: usize = 390 * 1024;
 /// | `key` | the columns that make up the key of a record: a name or a list of names; default: the row number |
 /// | `schema` | a JSON Schema, as for `validate` |
 /// | `outputs` | whether each row that succeeds leaves its key in the output file; default: no |
+/// | `expiresInSeconds` | how long the records are kept after the creation of their jobs; default: for ever. The first import into a dataset decides |
 /// | `undo` | whether the records keep what they replace, so that the job can be undone; default: yes |
 ///
 /// With `dryRun` each row leaves what it would change.
@@ -67,15 +72,15 @@ impl JobType for Import {
     }
 
     fn params(&self) -> &'static [&'static str] {
-        &["dataset", "key", "schema", "outputs", "undo"]
+        &["dataset", "key", "schema", "outputs", "undo", "expiresInSeconds"]
     }
 
     fn prepare(&self, spec: &Spec) -> Result<Arc<dyn ItemProcessor>, ParamsError> {
         Ok(Arc::new(RowImport {
             records: self.records.clone(),
-            dataset: dataset_of(&spec.owner, &dataset(spec)?),
-            partitions_if_new: spec.new_dataset_partitions,
+            if_new: written_dataset(spec)?,
             opened: OnceLock::new(),
+            refused: OnceLock::new(),
             key: key_columns(spec)?,
             schema: compile_schema(spec)?,
             writer: Writer::new(spec.created_at, spec.job_guid),
@@ -102,6 +107,34 @@ pub(super) fn dataset(spec: &Spec) -> Result<String, ParamsError> {
 /// True if an import with these params keeps what an undo of it needs.
 pub fn can_be_undone(spec: &Spec) -> Result<bool, ParamsError> {
     flag(spec, "undo", true)
+}
+
+/// The dataset of an import as the import makes it if nobody has written to it.
+pub fn written_dataset(spec: &Spec) -> Result<Dataset, ParamsError> {
+    Ok(Dataset {
+        name: dataset_of(&spec.owner, &dataset(spec)?),
+        partitions: spec.new_dataset_partitions,
+        expires_in: expires_in(spec)?,
+    })
+}
+
+/// How long an import that makes such a dataset wants the records kept, and how long they are, if that differs.
+pub fn other_expiry(if_new: &Dataset, there: &Dataset) -> Option<String> {
+    let asked = if_new.expires_in.filter(|_| if_new.expires_in != there.expires_in)?;
+    let kept = there.expires_in.map_or("for ever".to_owned(), |seconds| format!("for {seconds} seconds"));
+    Some(format!("is {asked}, but the dataset keeps its records {kept}, which cannot be changed"))
+}
+
+fn expires_in(spec: &Spec) -> Result<Option<u32>, ParamsError> {
+    let Some(given) = spec.params.get(EXPIRES_IN_PARAM).filter(|given| !given.is_null()) else { return Ok(None) };
+    let seconds = given.as_u64().and_then(|seconds| u32::try_from(seconds).ok());
+    match seconds.filter(|seconds| (EXPIRES_IN_MIN..=EXPIRES_IN_MAX).contains(seconds)) {
+        Some(seconds) => Ok(Some(seconds)),
+        None => Err(ParamsError::new(
+            format!("params.{EXPIRES_IN_PARAM}"),
+            format!("must be a whole number from {EXPIRES_IN_MIN} to {EXPIRES_IN_MAX}."),
+        )),
+    }
 }
 
 fn flag(spec: &Spec, name: &str, default: bool) -> Result<bool, ParamsError> {
@@ -142,10 +175,12 @@ fn key_columns(spec: &Spec) -> Result<Vec<String>, ParamsError> {
 
 struct RowImport {
     records: Option<Arc<dyn RecordStore>>,
-    dataset: String,
-    partitions_if_new: u32,
+    /// The dataset as this job makes it if nobody has written to it.
+    if_new: Dataset,
     /// The dataset, opened before the first write or comparison of this process.
     opened: OnceLock<Dataset>,
+    /// Why it cannot be opened to write to it.
+    refused: OnceLock<ItemError>,
     key: Vec<String>,
     schema: RowSchema,
     writer: Writer,
@@ -281,7 +316,7 @@ impl RowImport {
         let records = self.records.as_ref().ok_or_else(no_records)?;
         let found = async {
             if self.opened.get().is_none()
-                && let Some(dataset) = records.opened(&self.dataset).await?
+                && let Some(dataset) = records.opened(&self.if_new.name).await?
             {
                 self.opened.get_or_init(|| dataset);
             }
@@ -295,19 +330,40 @@ impl RowImport {
         Ok(visible.map(|record| (record.key.clone(), record)).collect())
     }
 
+    /// Opens the dataset to write to it, unless it keeps its records for another time.
+    async fn open(&self, records: &dyn RecordStore) -> Result<&Dataset, ItemError> {
+        if let Some(refused) = self.refused.get() {
+            return Err(refused.clone());
+        }
+        if let Some(opened) = self.opened.get() {
+            return Ok(opened);
+        }
+        let unavailable = |error: PortError| ItemError::transient("records_unavailable", error.to_string());
+        // One that it does not fit does not name this job as its writer.
+        if self.if_new.expires_in.is_some()
+            && let Some(there) = records.opened(&self.if_new.name).await.map_err(unavailable)?
+        {
+            self.refuse_other_expiry(&there)?;
+        }
+        let dataset = records.open(&self.if_new, self.writer).await.map_err(unavailable)?;
+        self.refuse_other_expiry(&dataset)?;
+        Ok(self.opened.get_or_init(|| dataset))
+    }
+
+    /// Another import has made it since this job was created.
+    fn refuse_other_expiry(&self, dataset: &Dataset) -> Result<(), ItemError> {
+        let Some(why) = other_expiry(&self.if_new, dataset) else { return Ok(()) };
+        let error = ItemError::permanent("other_expiry", format!("`{EXPIRES_IN_PARAM}` {why}"));
+        Err(self.refused.get_or_init(|| error).clone())
+    }
+
     async fn write(&self, upserts: &[DatasetRecord]) -> Vec<Result<Upserted, ItemError>> {
         let Some(records) = &self.records else {
             return vec![Err(no_records()); upserts.len()];
         };
-        let dataset = match self.opened.get() {
-            Some(dataset) => dataset,
-            None => match records.open(&self.dataset, self.partitions_if_new, self.writer).await {
-                Ok(dataset) => self.opened.get_or_init(|| dataset),
-                Err(error) => {
-                    let error = ItemError::transient("records_unavailable", error.to_string());
-                    return vec![Err(error); upserts.len()];
-                }
-            },
+        let dataset = match self.open(&**records).await {
+            Ok(dataset) => dataset,
+            Err(error) => return vec![Err(error); upserts.len()],
         };
         let written = match self.keeps_history {
             false => records.upsert(dataset, upserts).await,

@@ -18,12 +18,12 @@ struct Recording(Mutex<Vec<Value>>);
 
 #[async_trait]
 impl RecordStore for Recording {
-    async fn open(&self, name: &str, if_new: u32, _: Writer) -> Result<Dataset, PortError> {
-        Ok(Dataset { name: name.to_owned(), partitions: if_new })
+    async fn open(&self, if_new: &Dataset, _: Writer) -> Result<Dataset, PortError> {
+        Ok(if_new.clone())
     }
 
     async fn opened(&self, name: &str) -> Result<Option<Dataset>, PortError> {
-        Ok(Some(Dataset { name: name.to_owned(), partitions: 1 }))
+        Ok(Some(Dataset::lasting(name, 1)))
     }
 
     async fn upsert(&self, _dataset: &Dataset, upserts: &[DatasetRecord]) -> Vec<Result<Upserted, PortError>> {

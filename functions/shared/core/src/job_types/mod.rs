@@ -25,6 +25,7 @@ mod change_records;
 mod growing_row;
 mod record_rewrite;
 mod row_writer;
+mod table_type;
 pub mod target_type;
 
 #[cfg(test)]
@@ -34,6 +35,8 @@ mod import_tests;
 #[cfg(test)]
 mod output_tests;
 #[cfg(test)]
+mod table_tests;
+#[cfg(test)]
 mod test_spec;
 
 use std::collections::BTreeMap;
@@ -41,9 +44,10 @@ use std::sync::Arc;
 
 pub use delete::{DELETE, DELETED_DATASET};
 pub use export::Export;
-pub use import::{IMPORT, Import};
+pub use import::{EXPIRES_IN_PARAM, IMPORT, Import, other_expiry, written_dataset};
 pub use prune::{NotPrunable, PRUNE, prunable_dataset};
 pub use record_rewrite::JOB_GUID;
+pub use table_type::{TableKey, TableType};
 pub use target_type::TargetType;
 pub use transform::Transform;
 pub use undo::{NotUndoable, UNDO, undoable_dataset};

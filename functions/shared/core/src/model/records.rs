@@ -49,6 +49,43 @@ pub struct Dataset {
     /// Number of partitions of its records, to spread the load. It never changes: a record is found by the hash
     /// of its key modulo this number.
     pub partitions: u32,
+    /// For how many seconds its records are kept after the creation of the job that wrote them. `None`: for ever. It never
+    /// changes: then a record has expired if a later one has, so no late row brings back what a later job has replaced.
+    pub expires_in: Option<u32>,
+}
+
+/// The shortest [`Dataset::expires_in`].
+pub const EXPIRES_IN_MIN: u32 = 60;
+
+/// The longest [`Dataset::expires_in`]: 3,650 days.
+pub const EXPIRES_IN_MAX: u32 = 315_360_000;
+
+impl Dataset {
+    /// A dataset whose records are kept for ever.
+    pub fn lasting(name: impl Into<String>, partitions: u32) -> Self {
+        Self { name: name.into(), partitions, expires_in: None }
+    }
+
+    /// When the records of this job expire, in milliseconds since 1970.
+    pub fn expires_at_ms(&self, writer: Writer) -> Option<i64> {
+        Some(writer.job_created_ms.saturating_add(i64::from(self.expires_in?) * 1000))
+    }
+
+    /// What has expired by now.
+    pub fn expired(&self, now: Timestamp) -> Expired {
+        Expired(self.expires_in.map(|seconds| now.as_millisecond() - i64::from(seconds) * 1000))
+    }
+}
+
+/// The records that have expired: those of jobs that were created at this time or before, in milliseconds since 1970.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Expired(Option<i64>);
+
+impl Expired {
+    /// True if a record of this writer has.
+    pub fn is(self, writer: Writer) -> bool {
+        self.0.is_some_and(|until| writer.job_created_ms <= until)
+    }
 }
 
 /// A dataset in the list of its owner.
@@ -58,6 +95,8 @@ pub struct ListedDataset {
     pub name: String,
     /// The latest job that has written to it, or has begun to.
     pub last_writer: Writer,
+    /// See [`Dataset::expires_in`].
+    pub expires_in: Option<u32>,
 }
 
 /// Datasets of an owner, in the order of their names.

@@ -7,6 +7,8 @@
 //!           earlier                 who wrote it before that: an undo of theirs names the record as kept
 //! ```
 //!
+//! A record that has expired is none: the store says which, see [`Expired`].
+//!
 //! The order of writes does not matter: a row of an earlier job that comes late goes under the latest, and shows once
 //! the job above it is undone.
 
@@ -17,7 +19,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::ids::JobGuid;
-use super::records::{DatasetRecord, NotAVersion, RecordVersion, Writer};
+use super::records::{DatasetRecord, Expired, NotAVersion, RecordVersion, Writer};
 
 /// The most jobs that a record names in [`History::earlier`].
 pub const EARLIER_MAX: usize = 8;
@@ -30,6 +32,8 @@ pub struct StoredRecord {
     pub revision: u32,
     /// `None` if its writer keeps none.
     pub history: Option<History>,
+    /// What had expired when it was read.
+    pub expired: Expired,
 }
 
 /// What was there before the job that wrote the latest, and what became of it.
@@ -124,6 +128,16 @@ pub enum Pruning {
     NotMissing,
 }
 
+impl Before {
+    /// The same, without what has expired.
+    fn unless(&self, expired: Expired) -> Self {
+        match self {
+            Self::Record { version, .. } | Self::Removed { version } if expired.is(version.by) => Self::Nothing,
+            before => before.clone(),
+        }
+    }
+}
+
 impl History {
     fn new(of: Writer, before: Before, earlier: Vec<JobGuid>) -> Self {
         Self { of, before, removes: false, undo: None, earlier }
@@ -139,7 +153,12 @@ impl StoredRecord {
     /// The first record of its key.
     pub fn first(latest: DatasetRecord) -> Self {
         let history = History::new(latest.version.by, Before::Nothing, Vec::new());
-        Self { latest, revision: 0, history: Some(history) }
+        Self { latest, revision: 0, history: Some(history), expired: Expired::default() }
+    }
+
+    /// True if it has expired, with all that was there before.
+    pub fn is_expired(&self) -> bool {
+        self.expired.is(self.latest.version.by)
     }
 
     pub const fn at(&self) -> Revision {
@@ -148,6 +167,12 @@ impl StoredRecord {
 
     /// The record that readers see.
     pub fn visible(self) -> Option<DatasetRecord> {
+        let expired = self.expired;
+        let visible = self.unless_hidden()?;
+        (!expired.is(visible.version.by)).then_some(visible)
+    }
+
+    fn unless_hidden(self) -> Option<DatasetRecord> {
         match self.own_history() {
             None => Some(self.latest),
             Some(history) if !history.hides() => (!history.removes).then_some(self.latest),
@@ -161,13 +186,17 @@ impl StoredRecord {
     /// The same after this row was written to it. `None` if nothing changes.
     pub fn with(&self, row: &DatasetRecord) -> Option<Self> {
         let (stored, new) = (self.latest.version, row.version);
+        if self.is_expired() {
+            return (new.by > stored.by).then(|| Self::first(row.clone()));
+        }
         if new.by > stored.by {
             return Some(self.under(row.clone()));
         }
         if new.by < stored.by {
             return self.over(row);
         }
-        let replaced = || Self { latest: row.clone(), revision: 0, history: self.history.clone() };
+        let replaced =
+            || Self { latest: row.clone(), revision: 0, history: self.history.clone(), expired: self.expired };
         (new.row > stored.row).then(replaced)
     }
 
@@ -177,17 +206,20 @@ impl StoredRecord {
         let mut earlier = self.actors();
         earlier.truncate(EARLIER_MAX);
         let before = match self.own_history() {
-            Some(history) if history.hides() => history.before.clone(),
+            Some(history) if history.hides() => history.before.unless(self.expired),
             Some(history) if history.removes => Before::Removed { version: self.latest.version },
             _ => Before::Record { version: self.latest.version, fields: self.latest.fields.clone() },
         };
-        Self { latest, revision: 0, history: Some(History::new(of, before, earlier)) }
+        Self { latest, revision: 0, history: Some(History::new(of, before, earlier)), expired: self.expired }
     }
 
     /// The row of an earlier job below this record.
     fn over(&self, row: &DatasetRecord) -> Option<Self> {
         let history = self.own_history()?;
         let by = row.version.by;
+        if self.expired.is(by) {
+            return None;
+        }
         let is_later = match &history.before {
             Before::Nothing => !history.earlier.contains(&by.job_guid),
             // A job that was here and is not now is undone, or was replaced by a later one.
@@ -213,12 +245,14 @@ impl StoredRecord {
     pub fn undo(&self, job: JobGuid, by: JobGuid) -> Undoing {
         let writer = self.latest.version.by.job_guid;
         let Some(history) = self.own_history() else {
-            return if self.is_of(job) { Undoing::Kept(writer) } else { Undoing::NotOurs };
+            let is_there = self.is_of(job) && !self.is_expired();
+            return if is_there { Undoing::Kept(writer) } else { Undoing::NotOurs };
         };
         match history.undo {
             Some(undo) if undo.by == by => Undoing::Reversed,
             // Others have changed it after that.
             _ if history.earlier.contains(&by) => Undoing::Reversed,
+            _ if self.is_expired() => Undoing::NotOurs,
             // It takes over from an undo that did not come to its end.
             Some(undo) if undo.of == job => self.reversed(history, Undone { by, ..undo }),
             // An undo is undone.
@@ -243,7 +277,7 @@ impl StoredRecord {
     /// What the deletion of its dataset by this job makes of it.
     pub fn delete(&self, by: Writer) -> Deleting {
         match &self.history {
-            _ if self.latest.version.by < by => Deleting::Remove,
+            _ if self.latest.version.by < by || self.is_expired() => Deleting::Remove,
             Some(history @ History { before: Before::Record { version, .. } | Before::Removed { version }, .. })
                 if version.by < by =>
             {
@@ -279,7 +313,8 @@ impl StoredRecord {
     }
 
     fn changed(&self, history: History) -> Self {
-        Self { latest: self.latest.clone(), revision: self.revision.saturating_add(1), history: Some(history) }
+        let (latest, revision) = (self.latest.clone(), self.revision.saturating_add(1));
+        Self { latest, revision, history: Some(history), expired: self.expired }
     }
 
     /// True if this job has written it or undone it, as far as its history tells.

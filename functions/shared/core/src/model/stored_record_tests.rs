@@ -1,11 +1,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
+use jiff::Timestamp;
 use proptest::prelude::*;
 use serde_json::json;
 use uuid::Uuid;
 
 use super::ids::JobGuid;
-use super::records::{DatasetRecord, RecordVersion, Writer};
+use super::records::{Dataset, DatasetRecord, Expired, RecordVersion, Writer};
 use super::stored_record::{Before, Deleting, EARLIER_MAX, History, Pruning, Revision, StoredRecord, Undoing};
 
 fn guid(job: u8) -> JobGuid {
@@ -222,7 +223,7 @@ fn an_undo_goes_on_where_one_before_it_was_stopped() {
 
 #[test]
 fn what_keeps_too_little_is_kept() {
-    let bare = StoredRecord { latest: row(1, 1), revision: 0, history: None };
+    let bare = StoredRecord { history: None, ..StoredRecord::first(row(1, 1)) };
     assert_eq!(bare.undo(guid(1), guid(101)), Undoing::Kept(guid(1)));
     assert_eq!(bare.undo(guid(2), guid(101)), Undoing::NotOurs);
     let mut large = bare.with(&row(2, 1)).unwrap();
@@ -266,4 +267,77 @@ fn a_deletion_leaves_nothing_of_before_it_whatever_was_written_when() {
         assert_eq!(left.clone().visible().is_none(), undone, "the undo still hides what the later job wrote");
         assert_eq!(left.delete(deletion), Deleting::Later, "once is enough");
     }
+}
+
+/// The record after this step, with what has expired by then. Undos are told apart by `by`.
+fn after(stored: Option<&StoredRecord>, step: Step, by: u8, expired: Expired) -> Option<StoredRecord> {
+    let read = stored.map(|stored| StoredRecord { expired, ..stored.clone() });
+    let next = match step {
+        Step::Row(job, number) => match &read {
+            None => Some(StoredRecord::first(row(job, number))),
+            Some(found) => found.with(&row(job, number)),
+        },
+        Step::Prune(import) => {
+            read.as_ref().and_then(|found| match found.prune(row(import, 1).version.by, guid(import + 1)) {
+                Pruning::Remove(next) => Some(*next),
+                Pruning::Removed | Pruning::NotMissing => None,
+            })
+        }
+        Step::Undo(undone) => read.as_ref().and_then(|found| match found.undo(guid(undone), guid(by)) {
+            Undoing::Reverse(next) => Some(*next),
+            Undoing::Reversed | Undoing::Kept(_) | Undoing::NotOurs => None,
+        }),
+        Step::UndoUndo(number) => return after(stored, Step::Undo(101 + number as u8), by, expired),
+    };
+    next.or(read)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(4_000))]
+
+    /// The table may remove an expired record at any time, or never.
+    #[test]
+    fn readers_see_no_expired_record_and_not_whether_it_was_removed(
+        steps in prop::collection::vec((steps(), any::<bool>()), 1..6)
+    ) {
+        let (mut kept, mut removed, mut eternal, mut by) = (None, None, None, 101);
+        let has_prunes = steps.iter().flat_map(|(steps, _)| steps).any(|step| matches!(step, Step::Prune(_)));
+        for (now, (steps, is_removed)) in (0_i64..).zip(steps) {
+            let expired = Dataset { expires_in: Some(60), ..Dataset::lasting("d", 1) };
+            let expired = expired.expired(Timestamp::from_millisecond(60_000 + now).unwrap());
+            let visible = |stored: &Option<StoredRecord>| {
+                stored.clone().and_then(|stored| StoredRecord { expired, ..stored }.visible())
+            };
+            if is_removed {
+                removed = removed.filter(|stored: &StoredRecord| !expired.is(stored.latest.version.by));
+            }
+            for step in steps {
+                kept = after(kept.as_ref(), step, by, expired);
+                removed = after(removed.as_ref(), step, by, expired);
+                eternal = after(eternal.as_ref(), step, by, Expired::default());
+                by += u8::from(matches!(step, Step::Undo(_) | Step::UndoUndo(_)));
+                prop_assert_eq!(visible(&kept), visible(&removed));
+                // What is no record any more is not pruned, so a later row may be one.
+                prop_assert!(has_prunes || visible(&kept) == visible(&eternal));
+            }
+        }
+    }
+}
+
+#[test]
+fn a_new_row_takes_along_nothing_that_has_expired() {
+    let expired = Dataset { expires_in: Some(60), ..Dataset::lasting("d", 1) };
+    // Jobs 2 and 3 have been created a millisecond after the epoch, job 4 two.
+    let expired = expired.expired(Timestamp::from_millisecond(60_001).unwrap());
+    let record = StoredRecord::first(row(2, 1)).with(&row(4, 1)).unwrap();
+    let Undoing::Reverse(hidden) = record.undo(guid(4), guid(101)) else { panic!("kept") };
+    let hidden = StoredRecord { expired, ..*hidden };
+    assert_eq!(hidden.clone().visible(), None);
+    let next = hidden.with(&row(6, 1)).unwrap();
+    assert_eq!(next.history.as_ref().map(|history| &history.before), Some(&Before::Nothing));
+    assert_eq!(hidden.with(&row(3, 1)), None, "a late row that has expired");
+    // What an undo has done counts as done, also once the record has expired.
+    let later = Dataset { expires_in: Some(60), ..Dataset::lasting("d", 1) };
+    let gone = StoredRecord { expired: later.expired(Timestamp::from_millisecond(60_002).unwrap()), ..hidden };
+    assert_eq!((gone.undo(guid(4), guid(101)), gone.undo(guid(4), guid(102))), (Undoing::Reversed, Undoing::NotOurs));
 }

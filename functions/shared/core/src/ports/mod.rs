@@ -9,6 +9,7 @@ mod clock;
 mod error;
 mod events;
 mod item;
+mod item_table;
 mod item_watch;
 pub mod job_store;
 mod live;
@@ -32,6 +33,7 @@ pub use clock::{Clock, Entropy, expiry};
 pub use error::{BoxError, PortError, PortResult, found};
 pub use events::Events;
 pub use item::ItemResult;
+pub use item_table::{ItemTable, TableItem, VERSION_ATTRIBUTE};
 pub use item_watch::{ItemObserver, OUTPUT_TOO_LARGE, begin_item, observed};
 pub use job_store::{
     AWAITING_MAX, ActiveJobs, Admission, Admissions, Attempts, Ceilings, CheckpointMoved, Checkpoints, CommitAnswer,

@@ -5,15 +5,16 @@ use crate::model::records::{Dataset, DatasetPage, DatasetRecord, RecordPage, Ups
 use crate::model::stored_record::{Revision, StoredRecord};
 use crate::ports::{PortError, PortResult};
 
-/// The records that `import` writes: one per dataset and key.
+/// The records that `import` writes: one per dataset and key. A record that has expired may be removed at any time. Until
+/// then it is read with the mark of it, which [`StoredRecord::visible`] heeds.
 #[async_trait]
 pub trait RecordStore: Send + Sync {
-    /// Opens a dataset so that this job can write to it, and lists it. The first that opens it decides that it has
-    /// `if_new` partitions. All others get that number.
+    /// Opens a dataset so that this job can write to it, and lists it. The first that opens it decides how it is: as
+    /// `if_new`. All others get that.
     ///
     /// # Errors
-    /// `Unavailable`; open it again. `Invalid` if its number of partitions was not written by Rowmill.
-    async fn open(&self, name: &str, if_new: u32, writer: Writer) -> PortResult<Dataset>;
+    /// `Unavailable`; open it again. `Invalid` if its row was not written by Rowmill.
+    async fn open(&self, if_new: &Dataset, writer: Writer) -> PortResult<Dataset>;
 
     /// A dataset to read. `None` if nobody has opened it to write to it: then it has no records.
     async fn opened(&self, name: &str) -> PortResult<Option<Dataset>>;

@@ -1,7 +1,6 @@
-//! Two rows of the records table for each dataset: one with its number of partitions, put by the first that opens the
-//! dataset to write, and one in the list of its owner, with its latest writer.
+//! Two rows of the records table for each dataset: one that says how it is, put by the first that opens the dataset to
+//! write, and one in the list of its owner, with its latest writer.
 
-use aws_sdk_dynamodb::types::AttributeValue;
 use rowmill_core::model::ids::Owner;
 use rowmill_core::model::records::{Dataset, DatasetPage, ListedDataset, PARTITIONS_MAX, Writer, owner_and_name};
 use rowmill_core::ports::PortError;
@@ -22,6 +21,9 @@ const DATASET_ROW: &str = "dataset";
 /// The attribute that holds the number of partitions.
 const PARTITIONS: &str = "partitions";
 
+/// The attribute of both rows that holds for how many seconds records are kept, if not for ever.
+const EXPIRES_IN: &str = "expiresIn";
+
 /// Behind the name of an owner, the partition key of the list of its datasets. The sort keys are their names.
 const LIST: &str = "datasets";
 
@@ -29,13 +31,15 @@ const LIST: &str = "datasets";
 const WRITER: &str = "writer";
 
 impl DynamoDbRecordStore {
-    pub(super) async fn open_dataset(&self, name: &str, if_new: u32) -> Result<Dataset, PortError> {
+    pub(super) async fn open_dataset(&self, if_new: &Dataset) -> Result<Dataset, PortError> {
+        let Dataset { name, partitions, expires_in } = if_new;
         if let Some(dataset) = self.opened_dataset(name).await? {
             return Ok(dataset);
         }
         let put = self.client.put_item().table_name(&self.table).set_item(Some(key(name)));
-        let put = put.item(PARTITIONS, number(if_new.clamp(1, PARTITIONS_MAX)));
-        // The row is there now, by this put or another one, and its number counts.
+        let put = put.item(PARTITIONS, number((*partitions).clamp(1, PARTITIONS_MAX)));
+        let put = expires_in.iter().fold(put, |put, seconds| put.item(EXPIRES_IN, number(*seconds)));
+        // The row is there now, by this put or another one, and what it says counts.
         put_if_absent(DOING, put, "bucket").await?;
         let opened = self.opened_dataset(name).await?;
         opened.ok_or_else(|| PortError::unavailable(DOING, "the row of the dataset was removed"))
@@ -48,17 +52,22 @@ impl DynamoDbRecordStore {
     }
 
     /// Lists the dataset with this writer, unless a later one stands there.
-    pub(super) async fn list_dataset(&self, name: &str, writer: Writer) -> Result<(), PortError> {
-        let (owner, name) = owner_and_name(name);
+    pub(super) async fn list_dataset(&self, dataset: &Dataset, writer: Writer) -> Result<(), PortError> {
+        let (owner, name) = owner_and_name(&dataset.name);
         let request = self.client.update_item().table_name(&self.table);
         let request = request.set_key(Some(record_pages::key(&list_of(owner), name)));
         let update = Update {
             doing: LISTING,
-            change: "SET #writer = :writer",
+            change: if dataset.expires_in.is_some() {
+                "SET #writer = :writer, #expiresIn = :expiresIn"
+            } else {
+                "SET #writer = :writer"
+            },
             condition: "attribute_not_exists(#writer) OR #writer < :writer",
         };
         // If it is refused, this writer or a later one stands there.
-        update.apply(request, [(":writer", text(writer.to_string()))]).await?;
+        let expires_in = dataset.expires_in.map(|seconds| (":expiresIn", number(seconds)));
+        update.apply(request, [(":writer", text(writer.to_string()))].into_iter().chain(expires_in)).await?;
         Ok(())
     }
 
@@ -114,13 +123,17 @@ fn list_of(owner: &str) -> String {
 fn listed(item: &Item) -> Result<ListedDataset, PortError> {
     let writer = item.get(WRITER).and_then(|writer| writer.as_s().ok()?.parse().ok());
     let last_writer = writer.ok_or_else(|| PortError::invalid(LISTING, "a dataset has no valid writer"))?;
-    Ok(ListedDataset { name: record_pages::key_of(item)?, last_writer })
+    Ok(ListedDataset { name: record_pages::key_of(item)?, last_writer, expires_in: number_of(item, EXPIRES_IN) })
 }
 
 fn dataset_of(name: &str, item: &Item) -> Result<Dataset, PortError> {
-    let partitions = item.get(PARTITIONS).and_then(|number: &AttributeValue| number.as_n().ok()?.parse().ok());
+    let (partitions, expires_in) = (number_of(item, PARTITIONS), number_of(item, EXPIRES_IN));
     match partitions.filter(|number| (1..=PARTITIONS_MAX).contains(number)) {
-        Some(partitions) => Ok(Dataset { name: name.to_owned(), partitions }),
+        Some(partitions) => Ok(Dataset { name: name.to_owned(), partitions, expires_in }),
         None => Err(PortError::invalid(DOING, "its row has no valid number of partitions")),
     }
+}
+
+fn number_of(item: &Item, attribute: &str) -> Option<u32> {
+    item.get(attribute).and_then(|number| number.as_n().ok()?.parse().ok())
 }

@@ -57,6 +57,7 @@ mod breakers;
 mod change;
 mod datasets;
 mod errors;
+mod item_table;
 mod job_store;
 mod live;
 mod quotas;
@@ -70,6 +71,7 @@ mod write;
 
 pub use breakers::DynamoDbBreakers;
 pub use change::{JobChange, RowChange};
+pub use item_table::DynamoDbItemTable;
 pub use job_store::DynamoDbJobStore;
 pub use live::DynamoDbLive;
 pub use quotas::DynamoDbQuotas;

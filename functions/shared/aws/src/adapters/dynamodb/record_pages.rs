@@ -2,7 +2,7 @@ use std::str::FromStr;
 
 use aws_sdk_dynamodb::types::AttributeValue;
 use futures::future::try_join_all;
-use rowmill_core::model::records::{Dataset, DatasetRecord, RecordPage};
+use rowmill_core::model::records::{Dataset, DatasetRecord, Expired, RecordPage};
 use rowmill_core::model::stored_record::{History, Revision, StoredRecord};
 use rowmill_core::ports::{KeyRange, PortError, Reading};
 use serde_json::{Map, Number, Value};
@@ -49,7 +49,9 @@ impl DynamoDbRecordStore {
             .set_exclusive_start_key(start)
             .limit(i32::try_from(limit).unwrap_or(i32::MAX));
         let output = request.send().await.map_err(|error| port_error(DOING, error))?;
-        let records = output.items.unwrap_or_default().into_iter().map(record_of).collect::<Result<_, _>>()?;
+        let expired = dataset.expired(self.clock.now());
+        let records = output.items.unwrap_or_default().into_iter().map(|item| record_of(item, expired));
+        let records = records.collect::<Result<_, _>>()?;
         let next = output.last_evaluated_key.filter(|key| !key.is_empty());
         let next = next.map(|key| key_of(&key)).transpose()?;
         Ok(RecordPage { records, next })
@@ -59,7 +61,8 @@ impl DynamoDbRecordStore {
         let key = key(&bucket_of(dataset, name), name);
         let request = self.client.get_item().table_name(&self.table).consistent_read(true).set_key(Some(key));
         let output = request.send().await.map_err(|error| port_error(DOING, error))?;
-        Ok(output.item.map(record_of).transpose()?.and_then(StoredRecord::visible))
+        let expired = dataset.expired(self.clock.now());
+        Ok(output.item.map(|item| record_of(item, expired)).transpose()?.and_then(StoredRecord::visible))
     }
 
     pub(super) async fn get_many(
@@ -73,7 +76,8 @@ impl DynamoDbRecordStore {
             batch_get(DOING, &self.client, &self.table, keys, reading == Reading::Latest)
         });
         let found = try_join_all(reads).await?;
-        found.into_iter().flatten().map(record_of).collect()
+        let expired = dataset.expired(self.clock.now());
+        found.into_iter().flatten().map(|item| record_of(item, expired)).collect()
     }
 }
 
@@ -88,7 +92,7 @@ pub(super) fn key_of(item: &Item) -> Result<String, PortError> {
     key.cloned().ok_or_else(|| PortError::invalid(DOING, "a record has no key"))
 }
 
-fn record_of(mut item: Item) -> Result<StoredRecord, PortError> {
+fn record_of(mut item: Item, expired: Expired) -> Result<StoredRecord, PortError> {
     let key = key_of(&item)?;
     let version = item.get("version").and_then(|version| version.as_s().ok()).map(|version| version.parse());
     let Some(Ok(Revision { version, number: revision })) = version else {
@@ -106,7 +110,7 @@ fn record_of(mut item: Item) -> Result<StoredRecord, PortError> {
             Some(history.map_err(|error| PortError::invalid(DOING, error))?)
         }
     };
-    Ok(StoredRecord { latest: DatasetRecord { key, version, fields }, revision, history })
+    Ok(StoredRecord { latest: DatasetRecord { key, version, fields }, revision, history, expired })
 }
 
 fn map_of(item: &mut Item, attribute: &str) -> Result<Option<Map<String, Value>>, PortError> {

@@ -11,7 +11,7 @@ use rowmill_core::ports::{BoxError, PortError, Replacement};
 use serde_json::{Map, Number, Value};
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::attributes::text;
+use super::attributes::{Item, number, text};
 
 pub(super) const DOING: &str = "writing records";
 
@@ -25,7 +25,10 @@ pub(super) const BEFORE: &str = "before";
 /// Where the fields of the record before stand in a [`History`] as JSON.
 pub(super) const BEFORE_RECORD: &str = "/before/record";
 
-const ITEM_MAX_BYTES: usize = 400 * 1024;
+/// The attribute with the time when a record expires, in seconds since 1970: DynamoDB removes it later.
+const EXPIRES_AT: &str = "expiresAt";
+
+pub(super) const ITEM_MAX_BYTES: usize = 400 * 1024;
 
 /// The most that [`HISTORY`] takes, with the texts of two versions and the names of ten jobs, and the revision behind the
 /// version. It is always counted: so no undo can make a record too large.
@@ -61,28 +64,42 @@ pub enum Kind {
 /// The texts of the statements for a table.
 #[derive(Clone, Debug)]
 pub struct Statements {
+    /// For records that stay, and for those that expire.
+    writes: [Writes; 2],
+    remove: String,
+}
+
+#[derive(Clone, Debug)]
+struct Writes {
     insert: String,
     insert_first: String,
     update: String,
     replace: String,
-    remove: String,
+}
+
+impl Writes {
+    fn of(table: &str, expire: bool) -> Self {
+        let (expires, set_expires) = match expire {
+            true => (format!(", '{EXPIRES_AT}': ?"), format!(" SET \"{EXPIRES_AT}\" = ?")),
+            false => Default::default(),
+        };
+        let insert =
+            format!("INSERT INTO \"{table}\" VALUE {{'bucket': ?, 'key': ?, 'version': ?, 'fields': ?{expires}");
+        let update = format!("UPDATE \"{table}\" SET \"version\" = ? SET \"fields\" = ?{set_expires}");
+        let place = "WHERE \"bucket\" = ? AND \"key\" = ? AND \"version\"";
+        Self {
+            insert_first: format!("{insert}, '{HISTORY}': ?, '{BEFORE}': ?}}"),
+            insert: format!("{insert}}}"),
+            replace: format!("{update} SET \"{HISTORY}\" = ? SET \"{BEFORE}\" = ? {place} = ?"),
+            update: format!("{update} SET \"{BEFORE}\" = ? {place} < ?"),
+        }
+    }
 }
 
 impl Statements {
     pub fn of(table: &str) -> Self {
         Self {
-            insert: format!("INSERT INTO \"{table}\" VALUE {{'bucket': ?, 'key': ?, 'version': ?, 'fields': ?}}"),
-            insert_first: format!(
-                "INSERT INTO \"{table}\" VALUE {{'bucket': ?, 'key': ?, 'version': ?, 'fields': ?, '{HISTORY}': ?, '{BEFORE}': ?}}"
-            ),
-            update: format!(
-                "UPDATE \"{table}\" SET \"version\" = ? SET \"fields\" = ? SET \"{BEFORE}\" = ? \
-                 WHERE \"bucket\" = ? AND \"key\" = ? AND \"version\" < ?"
-            ),
-            replace: format!(
-                "UPDATE \"{table}\" SET \"version\" = ? SET \"fields\" = ? SET \"{HISTORY}\" = ? \
-                 SET \"{BEFORE}\" = ? WHERE \"bucket\" = ? AND \"key\" = ? AND \"version\" = ?"
-            ),
+            writes: [false, true].map(|expire| Writes::of(table, expire)),
             remove: format!("DELETE FROM \"{table}\" WHERE \"bucket\" = ? AND \"key\" = ? AND \"version\" = ?"),
         }
     }
@@ -93,19 +110,20 @@ impl Statements {
     /// # Errors
     /// `Invalid`: a retry does not help.
     pub fn request(&self, kind: Kind, record: &Record) -> Result<BatchStatementRequest, PortError> {
-        let Record { bucket, key, version, fields, history, seen, .. } = record.clone();
+        let Record { bucket, key, version, fields, expires, history, seen, .. } = record.clone();
+        let Writes { insert, insert_first, update, replace } = &self.writes[usize::from(expires.is_some())];
         let request = BatchStatementRequest::builder();
         let request = match kind {
             Kind::Insert => {
-                let statement = if history.is_some() { &self.insert_first } else { &self.insert };
-                let parameters = [bucket, key, version, fields].into_iter().chain(history.into_iter().flatten());
-                let parameters = parameters.collect();
+                let statement = if history.is_some() { insert_first } else { insert };
+                let parameters = [bucket, key, version, fields].into_iter().chain(expires);
+                let parameters = parameters.chain(history.into_iter().flatten()).collect();
                 request.statement(statement).set_parameters(Some(parameters))
             }
             Kind::Replace => {
-                let parameters = [version, fields].into_iter().chain(history.into_iter().flatten());
+                let parameters = [version, fields].into_iter().chain(expires).chain(history.into_iter().flatten());
                 let parameters = parameters.chain([bucket, key]).chain(seen).collect();
-                request.statement(&self.replace).set_parameters(Some(parameters))
+                request.statement(replace).set_parameters(Some(parameters))
             }
             Kind::Remove => {
                 let parameters = [bucket, key].into_iter().chain(seen).collect();
@@ -113,8 +131,9 @@ impl Statements {
             }
             Kind::Update => {
                 // The rest of the history stays, and names the jobs before.
-                let parameters = vec![version.clone(), fields, AttributeValue::Null(true), bucket, key, version];
-                let request = request.statement(&self.update).set_parameters(Some(parameters));
+                let parameters = [version.clone(), fields].into_iter().chain(expires);
+                let parameters = parameters.chain([AttributeValue::Null(true), bucket, key, version]).collect();
+                let request = request.statement(update).set_parameters(Some(parameters));
                 request.return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld)
             }
         };
@@ -129,6 +148,8 @@ pub struct Record {
     key: AttributeValue,
     version: AttributeValue,
     fields: AttributeValue,
+    /// Its [`EXPIRES_AT`], if it has one.
+    expires: Option<AttributeValue>,
     /// [`HISTORY`] and [`BEFORE`] of a record that takes the place of what was seen; null if it has none.
     history: Option<[AttributeValue; 2]>,
     /// The revision that it replaces.
@@ -148,11 +169,14 @@ impl Record {
             return Err(PortError::invalid(DOING, error));
         }
         let (fields, field_bytes) = map(&upsert.fields).map_err(|error| PortError::invalid(DOING, error))?;
+        let fields = AttributeValue::M(fields);
         let (bucket, version) = (bucket_of(dataset, &upsert.key), upsert.version.to_string());
+        // A second too late rather than too early.
+        let expires = dataset.expires_at_ms(upsert.version.by).map(|ms| number(ms / 1000 + 1));
         let bytes = bucket.len() + upsert.key.len() + version.len() + field_bytes + "bucketkeyversionfields".len();
-        let (history, seen) = (None, None);
-        Self { bucket: text(bucket), key: text(&upsert.key), version: text(version), fields, history, seen, bytes }
-            .that_fits()
+        let bytes = bytes + if expires.is_some() { EXPIRES_AT.len() + "1234567890".len() } else { 0 };
+        let (bucket, key, version) = (text(bucket), text(&upsert.key), text(version));
+        Self { bucket, key, version, fields, expires, history: None, seen: None, bytes }.that_fits()
     }
 
     /// The record that takes the place of what was seen, or its removal. If it does not fit with what was there before,
@@ -164,7 +188,8 @@ impl Record {
         let Some(record) = record else {
             let (bucket, nothing) = (text(bucket_of(dataset, key)), AttributeValue::Null(true));
             let (version, fields, seen) = (nothing.clone(), nothing, seen.map(text));
-            return Ok(Self { bucket, key: text(key), version, fields, history: None, seen, bytes: key.len() });
+            let (expires, history, bytes) = (None, None, key.len());
+            return Ok(Self { bucket, key: text(key), version, fields, expires, history, seen, bytes });
         };
         let bare = Self::of(dataset, &record.latest)?;
         let with = |history: &Option<History>| {
@@ -259,11 +284,15 @@ fn value(value: &Value) -> Result<(AttributeValue, usize), BoxError> {
             }
             (AttributeValue::L(list), bytes)
         }
-        Value::Object(fields) => map(fields)?,
+        Value::Object(fields) => {
+            let (fields, bytes) = map(fields)?;
+            (AttributeValue::M(fields), bytes)
+        }
     })
 }
 
-fn map(fields: &Map<String, Value>) -> Result<(AttributeValue, usize), BoxError> {
+/// The attributes of these fields, and the size of a map of them.
+pub(super) fn map(fields: &Map<String, Value>) -> Result<(Item, usize), BoxError> {
     let mut bytes = 3;
     let mut map = HashMap::with_capacity(fields.len());
     for (name, field) in fields {
@@ -271,7 +300,7 @@ fn map(fields: &Map<String, Value>) -> Result<(AttributeValue, usize), BoxError>
         bytes += name.len() + size + 1;
         map.insert(name.clone(), field);
     }
-    Ok((AttributeValue::M(map), bytes))
+    Ok((map, bytes))
 }
 
 /// A number as it was written, if DynamoDB can store it with all its digits.
@@ -317,7 +346,7 @@ mod tests {
     ];
 
     fn dataset(name: &str, partitions: u32) -> Dataset {
-        Dataset { name: name.to_owned(), partitions }
+        Dataset::lasting(name, partitions)
     }
 
     #[test]

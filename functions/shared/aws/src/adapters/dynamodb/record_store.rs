@@ -1,3 +1,4 @@
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use async_trait::async_trait;
@@ -8,7 +9,7 @@ use futures::stream::{self, StreamExt};
 use rowmill_core::model::ids::Owner;
 use rowmill_core::model::records::{Dataset, DatasetPage, DatasetRecord, RecordPage, Upserted, Writer};
 use rowmill_core::model::stored_record::StoredRecord;
-use rowmill_core::ports::{KeyRange, PortError, PortResult, Reading, RecordStore, Replacement};
+use rowmill_core::ports::{Clock, KeyRange, PortError, PortResult, Reading, RecordStore, Replacement};
 
 use super::record_statements::{Answer, DOING, Kind, Record, Statements, answer};
 use crate::sdk::denied::{denied, is_denied};
@@ -31,18 +32,19 @@ const CONCURRENT_BATCHES: usize = 8;
 /// key is new, and updated if the stored version is earlier. PartiQL sends 25 conditional writes in a request; the
 /// ordinary API sends only one. Whether the insert or the update is tried first depends on the last batch. So both
 /// loading new records and writing them again cost one statement per record: one write unit per KB.
-#[derive(Debug)]
 pub struct DynamoDbRecordStore {
     pub(super) client: Client,
     pub(super) table: String,
+    pub(super) clock: Arc<dyn Clock>,
     statements: Statements,
     /// True if most records of the last batch existed before.
     records_exist: AtomicBool,
 }
 
 impl DynamoDbRecordStore {
-    pub fn new(client: Client, table: String) -> Self {
-        Self { client, statements: Statements::of(&table), table, records_exist: AtomicBool::new(false) }
+    /// Records expire by this clock.
+    pub fn new(client: Client, table: String, clock: Arc<dyn Clock>) -> Self {
+        Self { client, statements: Statements::of(&table), table, clock, records_exist: AtomicBool::new(false) }
     }
 
     /// Sends one batch. Returns the answer to each statement, or why the request was refused.
@@ -145,9 +147,9 @@ impl Step {
 
 #[async_trait]
 impl RecordStore for DynamoDbRecordStore {
-    async fn open(&self, name: &str, if_new: u32, writer: Writer) -> PortResult<Dataset> {
-        let dataset = self.open_dataset(name, if_new).await?;
-        self.list_dataset(name, writer).await?;
+    async fn open(&self, if_new: &Dataset, writer: Writer) -> PortResult<Dataset> {
+        let dataset = self.open_dataset(if_new).await?;
+        self.list_dataset(&dataset, writer).await?;
         Ok(dataset)
     }
 
@@ -332,7 +334,7 @@ mod tests {
     fn a_record_that_was_deleted_between_two_statements_is_inserted() {
         let by = Writer { job_created_ms: 1, job_guid: JobGuid(Uuid::nil()) };
         let upsert = DatasetRecord { key: "k".into(), version: RecordVersion { by, row: 1 }, fields: Map::new() };
-        let record = Record::of(&Dataset { name: "d".into(), partitions: 1 }, &upsert).unwrap();
+        let record = Record::of(&Dataset::lasting("d", 1), &upsert).unwrap();
         let mut step = Step { place: 0, record, kind: Kind::Insert, switches: 0, alone: false };
         for (code, next) in [(Code::DuplicateItem, Kind::Update), (Code::ConditionalCheckFailed, Kind::Insert)] {
             let error = BatchStatementError::builder().code(code).build();
