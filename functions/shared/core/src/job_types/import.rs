@@ -72,7 +72,7 @@ impl JobType for Import {
     }
 
     fn params(&self) -> &'static [&'static str] {
-        &["dataset", "key", "schema", "outputs", "undo", "expiresInSeconds"]
+        &["dataset", "key", "schema", "outputs", "undo", EXPIRES_IN_PARAM]
     }
 
     fn prepare(&self, spec: &Spec) -> Result<Arc<dyn ItemProcessor>, ParamsError> {

@@ -8,8 +8,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use serde_json::{Map, Value};
 
-use super::validate::{check, compile_schema, name_some};
-use crate::model::ids::Owner;
+use super::validate::{check, compile_schema, missing_columns, name_some};
 use crate::model::records::{RecordVersion, Writer};
 use crate::model::spec::Spec;
 use crate::ports::processor::{Item, ItemError, ItemOutcome, ItemProcessor, JobType, ParamsError};
@@ -52,9 +51,8 @@ impl JobType for TableType {
     fn prepare(&self, spec: &Spec) -> Result<Arc<dyn ItemProcessor>, ParamsError> {
         let columns = &spec.head.columns;
         let TableKey { attributes, prefix } = &self.key;
-        // An empty file has no columns and no rows, and each JSON row has fields of its own.
-        let missing: Vec<&String> = attributes.iter().filter(|name| !columns.contains(name)).collect();
-        if !columns.is_empty() && !missing.is_empty() {
+        let missing = missing_columns(columns, attributes.iter().map(String::as_str));
+        if !missing.is_empty() {
             let (missing, columns) = (name_some(&missing), name_some(columns));
             let message = format!(
                 "imports into a table whose key has columns that the file does not have: {missing}. The file has the columns {columns}."
@@ -69,15 +67,11 @@ impl JobType for TableType {
         }
         Ok(Arc::new(TableImport {
             schema: compile_schema(spec)?,
-            key: TableKey { attributes: attributes.clone(), prefix: prefix_of(prefix, &spec.owner) },
+            key: TableKey { attributes: attributes.clone(), prefix: prefix.replace("{owner}", spec.owner.as_str()) },
             writer: Writer::new(spec.created_at, spec.job_guid),
             table: self.table.clone(),
         }))
     }
-}
-
-fn prefix_of(prefix: &str, owner: &Owner) -> String {
-    prefix.replace("{owner}", owner.as_str())
 }
 
 struct TableImport {
@@ -95,14 +89,15 @@ impl ItemProcessor for TableImport {
     }
 
     async fn process_batch(&self, items: &[Item]) -> Vec<Result<ItemOutcome, ItemError>> {
-        let rows: Vec<Result<TableItem, ItemError>> = items.iter().map(|item| self.item_of(item)).collect();
-        let good: Vec<TableItem> = rows.iter().flatten().cloned().collect();
+        let mut good = Vec::with_capacity(items.len());
+        let rows: Vec<Result<(), ItemError>> =
+            items.iter().map(|item| self.item_of(item).map(|of| good.push(of))).collect();
         let put = match &self.table {
             Some(table) => table.put(&good).await,
             None => Vec::new(),
         };
         let mut put = put.into_iter();
-        let outcome = |row: Result<TableItem, ItemError>| {
+        let outcome = |row: Result<(), ItemError>| {
             row?;
             let put = put.next().ok_or_else(|| unavailable(&"this process has no connection to the table"))?;
             put.map(ItemOutcome::from).map_err(|error| refused(&error))

@@ -65,13 +65,8 @@ pub(super) fn compile_schema(spec: &Spec) -> Result<RowSchema, ParamsError> {
 /// Rejects a schema that requires a column which the file does not have: every row would fail.
 fn require_columns(spec: &Spec, schema: Option<&Value>) -> Result<(), ParamsError> {
     let columns = &spec.head.columns;
-    // An empty file has no columns and no rows, and each JSON row has fields of its own.
-    if columns.is_empty() {
-        return Ok(());
-    }
     let required = schema.and_then(|schema| schema.get("required")).and_then(Value::as_array);
-    let required = required.into_iter().flatten().filter_map(Value::as_str);
-    let missing: Vec<&str> = required.filter(|name| !columns.iter().any(|column| column == name)).collect();
+    let missing = missing_columns(columns, required.into_iter().flatten().filter_map(Value::as_str));
     if missing.is_empty() {
         return Ok(());
     }
@@ -82,6 +77,12 @@ fn require_columns(spec: &Spec, schema: Option<&Value>) -> Result<(), ParamsErro
         name_some(columns)
     );
     Err(ParamsError::new("params.schema", message))
+}
+
+/// Those of these names that a file with these columns does not have. An empty file has no columns and no rows, and each
+/// JSON row has fields of its own: then none is missing.
+pub(super) fn missing_columns<'a>(columns: &[String], names: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
+    names.filter(|name| !columns.is_empty() && !columns.iter().any(|column| column == name)).collect()
 }
 
 /// Maximum number of names in a message.
