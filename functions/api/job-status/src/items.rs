@@ -123,7 +123,7 @@ impl ItemPages {
         while files.len() < limit {
             match walk.next(|walk| walk.objects_read() < OBJECTS_READ).await? {
                 NextFile::File(file) => files.push(file),
-                NextFile::Paused => break,
+                NextFile::Suspended => break,
                 NextFile::End => return Ok(FilePage { files, next: None }),
             }
         }

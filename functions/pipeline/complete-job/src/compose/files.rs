@@ -31,7 +31,7 @@ impl Step for Files {
                 }
                 Err(error) => return Err(error),
                 Ok(NextFile::End) => break,
-                Ok(NextFile::Paused) => {
+                Ok(NextFile::Suspended) => {
                     composing.keep_open(writer)?;
                     return Ok(Some(Position::Files { at: walk.at() }));
                 }

@@ -51,7 +51,7 @@ impl FilesAt {
 pub enum NextFile {
     File(FileCounts),
     /// The caller wants no more to be read now. The walk can go on at [`JobFiles::at`].
-    Paused,
+    Suspended,
     End,
 }
 
@@ -141,7 +141,7 @@ impl JobFiles {
         let has_later = loop {
             if self.chunks.is_empty() && !self.tallies.is_empty() && !go_on(self) {
                 self.line = Some(line);
-                return Ok(NextFile::Paused);
+                return Ok(NextFile::Suspended);
             }
             let Some(chunks) = self.next_chunks().await? else { break false };
             if chunks.number > number {
