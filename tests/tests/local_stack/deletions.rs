@@ -56,8 +56,10 @@ fn a_deleted_job_is_gone_at_once_and_erased_later() {
 #[test]
 fn an_active_job_is_not_deleted_and_one_without_its_file_ends() {
     on_the_stack(async |stack| {
-        let file = stack.upload("text/csv", acceptance::files::plain_csv(2_000)).await;
-        let job = stack.create("validate", &file, json!({})).await;
+        let file = stack.upload("text/csv", acceptance::files::plain_csv(10_000)).await;
+        let params = json!({ "dataset": "without-its-file", "key": "id" });
+        let job = json!({ "jobType": "import", "fileGuid": file, "params": params, "maxConcurrency": 1 });
+        let job = stack.create_from(&job).await;
         stack.act(&job, "pause").await;
         refused(stack.call(Method::DELETE, &format!("/api/jobs/{job}")), StatusCode::CONFLICT, "job_active").await;
         delete(stack, &format!("/api/uploads/{file}")).await;

@@ -170,7 +170,8 @@ fn workers_side_by_side_count_every_item_once_and_that_of_a_dead_one_is_replaced
         assert_eq!(names, expected, "in row order, each once");
         let by: Vec<&str> = outputs.iter().map(|output| output["by"].as_str().unwrap_or("example")).collect();
         assert_eq!(by.iter().collect::<BTreeSet<_>>().len(), 3, "each did something: {by:?}");
-        assert_eq!(by.iter().filter(|by| **by == "dead").count(), 2, "what it had reported stays done");
+        // More, if a beat was so late that it lost its task and had another one.
+        assert!(by.iter().filter(|by| **by == "dead").count() >= 2, "what it had reported stays done");
         let audit = stack.runs(&["audit", &job]).await;
         assert!(audit.code == Some(0) && audit.out.starts_with("Audit of attempt 1: proved\n"), "{audit:?}");
     });
