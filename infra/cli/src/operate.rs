@@ -83,10 +83,10 @@ pub struct Deploy {
     artifacts_bucket: Option<String>,
     #[command(flatten)]
     stack_args: StackArgs,
-    /// Set a parameter of template.yaml. Other parameters keep their values.
+    /// Set a parameter of template.yaml, or a setting without a parameter of its own. Others keep their values.
     #[arg(long = "parameter", value_name = "NAME=VALUE", value_parser = parse_parameter)]
     parameters: Vec<(String, String)>,
-    /// Set a parameter to the default of template.yaml.
+    /// Set a parameter or setting to the default of template.yaml.
     #[arg(long, value_name = "NAME")]
     reset: Vec<String>,
     /// Print the outputs as JSON.

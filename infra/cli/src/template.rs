@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use rowmill_settings::other_settings::{Allowed, PARAMETER};
 use saphyr::{LoadableYamlNode, Scalar, Tag, Yaml};
 use serde_json::{Map, Value, json};
 
@@ -78,9 +79,25 @@ impl Template {
         self.document["Parameters"].get(name).is_some()
     }
 
-    pub fn default_of(&self, parameter: &str) -> Option<String> {
-        match &self.document["Parameters"].get(parameter)?["Default"] {
-            Value::String(text) => Some(text.clone()),
+    /// The values of a setting without a parameter of its own.
+    pub fn other_setting(&self, name: &str) -> Option<Allowed> {
+        let setting = self.document["Metadata"][PARAMETER].get(name)?;
+        let is_text = setting["Type"] == "String";
+        let [least, largest] = if is_text { ["MinLength", "MaxLength"] } else { ["MinValue", "MaxValue"] };
+        Some(Allowed { least: setting[least].as_u64()?, largest: setting[largest].as_u64()?, is_text })
+    }
+
+    /// The names of all parameters and of the settings without one.
+    pub fn settings(&self) -> impl Iterator<Item = &String> {
+        let named = [&self.document["Parameters"], &self.document["Metadata"][PARAMETER]];
+        named.into_iter().filter_map(Value::as_object).flat_map(Map::keys)
+    }
+
+    /// The default of a parameter, or of a setting without one.
+    pub fn default_of(&self, name: &str) -> Option<String> {
+        let of = |named: &'_ Value| named.get(name).map(|named| named["Default"].clone());
+        match of(&self.document["Parameters"]).or_else(|| of(&self.document["Metadata"][PARAMETER]))? {
+            Value::String(text) => Some(text),
             Value::Number(number) => Some(number.to_string()),
             _ => None,
         }

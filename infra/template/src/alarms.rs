@@ -22,6 +22,9 @@ pub struct Alarm {
     metric: &'static str,
     /// Name and value, as YAML.
     dimension: (&'static str, String),
+    /// The metric of the account whose quota the metric is compared with, in percent; empty for none. Both have no
+    /// dimension then.
+    of_quota: &'static str,
     statistic: &'static str,
     periods: u32,
     /// As YAML.
@@ -36,6 +39,13 @@ pub struct Alarm {
     pub means: String,
     #[serde(skip)]
     pub advice: Advice,
+}
+
+impl Alarm {
+    /// Metrics that CloudWatch charges it for.
+    pub fn metrics(&self) -> usize {
+        if self.of_quota.is_empty() { 1 } else { 2 }
+    }
 }
 
 /// All alarms: first those that call for what the pipeline cannot repair by itself.
@@ -72,6 +82,7 @@ fn on(namespace: &'static str, metric: &'static str, dimension: (&'static str, S
         namespace,
         metric,
         dimension,
+        of_quota: "",
         statistic: "Sum",
         periods: 3,
         threshold: "0".to_owned(),
@@ -300,6 +311,29 @@ fn of_the_stack() -> Vec<Alarm> {
                  without a notification until its first sweep"
                     .to_owned(),
                 advice("jobs continue, but nothing lost is found", "enable it"),
+            )
+        },
+        Alarm {
+            name: "AccountConcurrencyHigh".to_owned(),
+            says:
+                "More than 80% of the concurrent executions that Lambda allows this account and region are in use or \
+                   reserved. At 100% functions of all stacks are throttled."
+                    .to_owned(),
+            means:
+                "for 15 minutes more than 80% of the account's quota `Concurrent executions` was in use or reserved, \
+                    by this stack or others"
+                    .to_owned(),
+            of_quota: "ConcurrentExecutions",
+            statistic: "Maximum",
+            threshold: "80".to_owned(),
+            ..on(
+                "AWS/Lambda",
+                "ClaimedAccountConcurrency",
+                ("", String::new()),
+                advice(
+                    "nothing: nothing is throttled yet",
+                    "raise the quota, or lower the concurrencies of the mappings",
+                ),
             )
         },
         Alarm {

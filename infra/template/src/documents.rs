@@ -17,7 +17,14 @@ pub fn all(repository: &Path, template: &str) -> io::Result<Vec<(&'static str, S
     let alarms = |is_early| alarm_table(alarms::all().into_iter().filter(move |alarm| alarm.is_early == is_early));
     let limits = crate::limits(template).map_err(|error| io::Error::other(format!("limits.md.jinja: {error:#}")))?;
     let tables = [
-        ("docs/limits.md", vec![("parameters", parameter_table(template)), ("limits", limits)]),
+        (
+            "docs/limits.md",
+            vec![
+                ("parameters", settings_tables(parameters(template), "parameter")),
+                ("other settings", settings_tables(other_settings(template), "setting")),
+                ("limits", limits),
+            ],
+        ),
         ("docs/metrics.md", vec![("metrics", metric_table())]),
         (
             "docs/operating.md",
@@ -53,44 +60,61 @@ fn codes<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
     names.into_iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
 }
 
-/// The lines of the parameters in the template.
-fn parameter_lines(template: &str) -> impl Iterator<Item = &str> {
-    template.lines().skip_while(|line| *line != "Parameters:").take_while(|line| *line != "Mappings:")
+/// A parameter, or a setting of `OtherSettings`.
+#[derive(Default)]
+struct Entry<'a> {
+    name: &'a str,
+    description: &'a str,
+    default: &'a str,
 }
 
-/// The parameters whose defaults are numbers.
-pub fn defaults(template: &str) -> BTreeMap<String, u64> {
-    let (mut defaults, mut name) = (BTreeMap::new(), "");
-    for line in parameter_lines(template) {
-        if let Some(default) = line.strip_prefix("    Default: ") {
-            defaults.extend(default.trim_matches('"').parse().ok().map(|number| (name.to_owned(), number)));
-        } else if let Some(parameter) = line.strip_prefix("  ").and_then(|line| line.strip_suffix(':')) {
-            name = parameter;
-        }
-    }
-    defaults
+/// The parameters in the template, by their headings, which are comments: `# -- Files -----`.
+fn parameters(template: &str) -> Vec<(&str, Vec<Entry<'_>>)> {
+    entries(template.lines().skip_while(|line| *line != "Parameters:").take_while(|line| *line != "Metadata:"))
 }
 
-/// The parameters by their headings in the template, which are comments: `# -- Files -----`.
-fn parameter_table(template: &str) -> String {
-    let (mut table, mut name, mut description) = (String::new(), "", "");
-    for line in parameter_lines(template) {
+/// The settings without a parameter of their own, in the same way.
+fn other_settings(template: &str) -> Vec<(&str, Vec<Entry<'_>>)> {
+    let lines = template.lines().skip_while(|line| *line != "Metadata:").take_while(|line| *line != "Mappings:");
+    entries(lines.filter_map(|line| line.strip_prefix("  ")))
+}
+
+fn entries<'a>(lines: impl Iterator<Item = &'a str>) -> Vec<(&'a str, Vec<Entry<'a>>)> {
+    let mut entries: Vec<(&str, Vec<Entry<'_>>)> = Vec::new();
+    for line in lines {
+        let last = entries.last_mut().map(|(_, entries)| entries);
         if let Some(heading) = line.strip_prefix("  # -- ") {
-            let heading = heading.trim_end_matches(['-', ' ']);
-            write!(table, "\n### {heading}\n\n| parameter | default | description |\n|---|---|---|\n").unwrap();
-        } else if let Some(text) = line.strip_prefix("    Description: ") {
-            description = text.trim_matches('\'');
-        } else if let Some(default) = line.strip_prefix("    Default: ") {
-            let default = match default.trim_matches(['\'', '"']) {
-                "" => "–".to_owned(),
-                default => format!("`{}`", cell(default)),
-            };
-            writeln!(table, "| `{name}` | {default} | {} |", cell(description)).unwrap();
-        } else if let Some(parameter) = line.strip_prefix("  ").and_then(|line| line.strip_suffix(':')) {
-            name = parameter;
+            entries.push((heading.trim_end_matches(['-', ' ']), Vec::new()));
+        } else if let Some(name) = line.strip_prefix("  ").and_then(|line| line.strip_suffix(':')) {
+            last.expect("a heading").push(Entry { name, ..Entry::default() });
+        } else if let Some(entry) = last.and_then(|entries| entries.last_mut()) {
+            if let Some(description) = line.strip_prefix("    Description: ") {
+                entry.description = description.trim_matches('\'');
+            } else if let Some(default) = line.strip_prefix("    Default: ") {
+                entry.default = default.trim_matches(['\'', '"']);
+            }
         }
     }
-    table
+    entries
+}
+
+/// The settings whose defaults are numbers.
+pub fn defaults(template: &str) -> BTreeMap<String, u64> {
+    let all = parameters(template).into_iter().chain(other_settings(template)).flat_map(|(_, entries)| entries);
+    all.filter_map(|entry| Some((entry.name.to_owned(), entry.default.parse().ok()?))).collect()
+}
+
+/// A table for each heading.
+fn settings_tables(settings: Vec<(&str, Vec<Entry<'_>>)>, kind: &str) -> String {
+    let mut tables = String::new();
+    for (heading, entries) in settings {
+        write!(tables, "\n### {heading}\n\n| {kind} | default | description |\n|---|---|---|\n").unwrap();
+        for Entry { name, description, default } in entries {
+            let default = if default.is_empty() { "–".to_owned() } else { format!("`{}`", cell(default)) };
+            writeln!(tables, "| `{name}` | {default} | {} |", cell(description)).unwrap();
+        }
+    }
+    tables
 }
 
 fn metric_table() -> String {
@@ -129,7 +153,8 @@ fn fixed_sum() -> String {
     const MONTH_SECONDS: u64 = 730 * 60 * 60;
     let dollars = |pico: u64| pico as f64 / 1e12;
     let prices = PriceList::US_EAST_1;
-    let alarms = alarms::all().len();
+    let alarms = alarms::all();
+    let metrics: usize = alarms.iter().map(Alarm::metrics).sum();
     let queues: Vec<_> = functions::queue_mappings();
     let lanes = queues.iter().filter(|mapping| mapping.queue.starts_with("Lanes")).count();
     // Five pollers wait for 20 seconds each. A request to a FIFO queue costs a quarter more.
@@ -140,7 +165,7 @@ fn fixed_sum() -> String {
     let reads = u64::from(WAKE_SHARDS + 1) * prices.read_unit / 2;
     let minutes = MONTH_SECONDS / 60;
     let rows = [
-        (format!("{alarms} alarms, ten of an account free"), alarms as f64 * 0.10),
+        (format!("{} alarms over {metrics} metrics, ten of an account free", alarms.len()), metrics as f64 * 0.10),
         ("the dashboard".to_owned(), 3.0),
         (format!("{} queues that Lambda asks for messages, a request every four seconds", queues.len()), polls),
         ("a sweep and a look for deleted jobs each minute".to_owned(), dollars(minutes * (2 * tick + reads))),

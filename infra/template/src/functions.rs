@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use rowmill_aws::groups;
 use rowmill_settings::declaration::{Figure, Function, Stream, Trigger, Use};
+use rowmill_settings::other_settings::Allowed;
 use rowmill_settings::{FETCHES_QUEUE, LIVE_URL, Resource, Setting, WEBHOOK_SECRET};
 use serde::Serialize;
 
@@ -53,10 +54,38 @@ pub fn needs_api(function: &Function) -> bool {
     function.serves_web_socket() || function.uses.iter().any(sends)
 }
 
-/// The defaults of the parameters that functions read.
+fn settings() -> impl Iterator<Item = Setting> {
+    all().into_iter().flat_map(groups).flat_map(|group| (group.settings)())
+}
+
+/// The defaults of the settings that functions read.
 pub fn defaults() -> BTreeMap<&'static str, String> {
-    let settings = all().into_iter().flat_map(groups).flat_map(|group| (group.settings)());
-    settings.map(|setting| (setting.parameter, setting.default)).collect()
+    settings().map(|setting| (setting.parameter, setting.default)).collect()
+}
+
+/// A setting without a parameter of its own, as the template writes it.
+#[derive(Serialize)]
+pub struct OtherSetting {
+    default: String,
+    least: u64,
+    largest: u64,
+    is_text: bool,
+}
+
+pub fn other_settings() -> BTreeMap<&'static str, OtherSetting> {
+    let written = |setting: Setting| {
+        let Allowed { least, largest, is_text } = setting.other?;
+        Some((setting.parameter, OtherSetting { default: setting.default, least, largest, is_text }))
+    };
+    settings().filter_map(written).collect()
+}
+
+/// The pattern of a JSON object of such settings. CloudFormation then refuses a name that is none; the values are checked
+/// where they are read.
+pub fn other_settings_pattern() -> String {
+    let names: Vec<_> = other_settings().into_keys().collect();
+    let entry = format!(r#""({})"\s*:\s*(0|[1-9][0-9]*|"[^"\\\x00-\x1f]*")\s*"#, names.join("|"));
+    format!(r#"^(\s*\{{\s*({entry}(,\s*(?=")|(?=\}})))*\}}\s*)?$"#)
 }
 
 /// A function as the template writes it.
@@ -176,7 +205,7 @@ fn variables(function: &Function) -> Vec<(String, String)> {
     let resources = function.uses.iter().flat_map(|right| right.resources).copied();
     let resources = resources.map(|resource| (resource.variable.to_owned(), value(resource, needs_api(function))));
     let settings = groups(function).flat_map(|group| (group.settings)());
-    let settings = settings.map(|setting: Setting| (setting.variable(), format!("!Ref {}", setting.parameter)));
+    let settings = settings.map(|setting: Setting| (setting.variable(), format!("!Ref {}", setting.set_by())));
     resources.chain(settings).filter(|(name, _)| names.insert(name.clone())).collect()
 }
 

@@ -89,6 +89,8 @@ fn template() -> String {
     environment.add_filter("yaml", |text: &str| serde_json::Value::from(text).to_string());
     let context = context! {
         defaults => functions::defaults(),
+        others => functions::other_settings(),
+        others_pattern => functions::other_settings_pattern(),
         queues => resources::queues(),
         dead_letter_queues => resources::dead_letter_queues(),
         functions => functions::described(),

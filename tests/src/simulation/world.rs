@@ -240,6 +240,7 @@ fn limits(plan: &Plan, broken: Broken) -> Limits {
             item_timeout: ITEM_TIMEOUT,
             passed_over_max: plan.passed_over_max,
             output_max_bytes: 1 << 20,
+            ..of_tests.run
         },
         breaker,
         complete: CompleteLimits {

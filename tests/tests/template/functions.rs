@@ -58,13 +58,14 @@ fn a_library_that_is_not_tested_has_no_tests() {
 }
 
 #[test]
-fn every_setting_is_declared_in_one_group_and_is_a_parameter() {
+fn every_setting_is_declared_in_one_group_and_stands_in_the_template() {
     let (template, mut declared_in) = (template(), BTreeMap::new());
     let groups = rowmill_template::functions().into_iter().flat_map(|function| function.settings);
     for setting in groups.flat_map(|group| (group.settings)()) {
         let group = *declared_in.entry(setting.parameter).or_insert(setting.group);
         assert_eq!(group, setting.group, "{} has two homes", setting.parameter);
-        assert!(template.has_parameter(setting.parameter), "{} is no parameter", setting.parameter);
+        assert!(template.settings().any(|name| name == setting.parameter), "{} is not there", setting.parameter);
+        assert_eq!(template.other_setting(setting.parameter), setting.other, "{}", setting.parameter);
     }
 }
 

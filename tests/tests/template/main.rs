@@ -46,9 +46,9 @@ fn number_in(value: &Value) -> Option<u64> {
     value.as_u64().or_else(|| value.as_str()?.parse().ok())
 }
 
-fn default_of(template: &Template, parameter: &str) -> u64 {
-    let default = &template.document()["Parameters"][parameter]["Default"];
-    number_in(default).unwrap_or_else(|| panic!("{parameter} is not a number"))
+fn default_of(template: &Template, setting: &str) -> u64 {
+    let default = template.default_of(setting).and_then(|default| default.parse().ok());
+    default.unwrap_or_else(|| panic!("{setting} is not a number"))
 }
 
 /// A number in a property: the literal, or the default of the parameter that it refers to.
@@ -63,8 +63,9 @@ fn allowed(template: &Template, parameter: &str) -> Vec<u64> {
     values.iter().map(|value| number_in(value).unwrap()).collect()
 }
 
-fn maximum_of(template: &Template, parameter: &str) -> u64 {
-    template.document()["Parameters"][parameter]["MaxValue"].as_u64().unwrap()
+fn maximum_of(template: &Template, setting: &str) -> u64 {
+    let of_parameter = template.document()["Parameters"][setting]["MaxValue"].as_u64();
+    of_parameter.or_else(|| Some(template.other_setting(setting)?.largest)).unwrap()
 }
 
 /// The result of `!FindInMap [map, !Ref parameter, key]` for a value of the parameter.

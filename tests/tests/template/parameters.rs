@@ -1,16 +1,59 @@
 //! The parameters.
 
+use std::process::Command;
+
+use rowmill_settings::other_settings::OtherSettings;
 use serde_json::Value;
 
 use crate::template;
 
 #[test]
-fn every_parameter_says_what_it_sets() {
-    for (name, parameter) in template().document()["Parameters"].as_object().unwrap() {
+fn every_parameter_and_setting_says_what_it_sets() {
+    let template = template();
+    let document = template.document();
+    let named = [&document["Parameters"], &document["Metadata"]["OtherSettings"]];
+    for (name, parameter) in named.into_iter().flat_map(|named| named.as_object().unwrap()) {
         let description = parameter["Description"].as_str().unwrap_or_default();
         assert!(description.ends_with('.') && description.len() > 20, "{name} has no description");
         assert!(!parameter["Default"].is_null(), "{name} has no default");
     }
+}
+
+/// CloudFormation refuses what no setting is called, and the functions read each value that it lets through.
+#[test]
+fn what_cloudformation_takes_as_other_settings_is_json_of_settings() {
+    let template = template();
+    let pattern = template.document()["Parameters"]["OtherSettings"]["AllowedPattern"].as_str().unwrap();
+    let names = template.document()["Metadata"]["OtherSettings"].as_object().unwrap();
+    let all: Vec<_> = names.keys().map(|name| format!("\"{name}\":100")).collect();
+    let all = format!("{{{}}}", all.join(","));
+    assert!(all.len() as u64 <= template.document()["Parameters"]["OtherSettings"]["MaxLength"].as_u64().unwrap());
+    let taken = ["", "{}", r#"{"StaleSeconds":900}"#, r#" { "StaleSeconds" : 900 , "InboxOwner": "a b" } "#, &all];
+    let refused = [
+        "StaleSeconds=900",
+        r#"{"Stale": 900}"#,
+        r#"{"StaleSeconds": 900,}"#,
+        r#"{"StaleSeconds": 900 "InboxOwner": "a"}"#,
+        r#"{"StaleSeconds": -1}"#,
+        r#"{"StaleSeconds": [9]}"#,
+        r#"{"InboxOwner": "a\"b"}"#,
+        r#"{"InboxOwner": "a\"}"#,
+        r#"{"InboxOwner": "a\q"}"#,
+        "{\"InboxOwner\": \"a\nb\"}",
+        r#"{"StaleSeconds": 0900}"#,
+    ];
+    let matches = matching(pattern, taken.into_iter().chain(refused));
+    assert_eq!(matches, [vec![true; taken.len()], vec![false; refused.len()]].concat(), "{pattern}");
+    assert!(taken.into_iter().all(|json| OtherSettings::parse(json).is_ok()));
+    assert!(names.keys().all(|name| template.other_setting(name).is_some()), "each has its bounds");
+}
+
+/// Which texts match a pattern, by Python's `re`: like that of CloudFormation it looks ahead, which that of Rust does not.
+fn matching<'a>(pattern: &str, texts: impl Iterator<Item = &'a str>) -> Vec<bool> {
+    const PROGRAM: &str =
+        "import json, re, sys; print(json.dumps([bool(re.fullmatch(sys.argv[1], text)) for text in sys.argv[2:]]))";
+    let output = Command::new("python3").args(["-c", PROGRAM, pattern]).args(texts).output().expect("python3 runs");
+    serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{}", String::from_utf8_lossy(&output.stderr)))
 }
 
 /// The parameters that are keys of mappings, anywhere in this part of the template.

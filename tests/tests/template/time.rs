@@ -3,12 +3,10 @@
 use std::time::Duration;
 
 use jiff::SignedDuration;
-use rowmill::template::Template;
 use rowmill_core::model::breaker::BreakerLimits;
 use rowmill_core::model::job::{DETAILS_KEPT, REQUEST_LIMIT};
 use rowmill_core::model::task::TASK_KEPT;
 use rowmill_settings::{SettingsGroup, VISIBILITY_TIMEOUTS, time_bounds};
-use serde_json::Value;
 
 use crate::{DAY_SECONDS, allowed, default_of, maximum_of, template};
 
@@ -60,6 +58,18 @@ fn the_times_of_the_recovery_are_above_their_bounds() {
 }
 
 #[test]
+fn some_function_checks_each_bound_at_its_start() {
+    let groups = |function| rowmill_aws::groups(function).flat_map(|group| (group.settings)());
+    for bound in time_bounds::settings() {
+        let checks = |function| {
+            let read: Vec<_> = groups(function).map(|setting| setting.parameter).collect();
+            bound.iter().all(|name| read.contains(name))
+        };
+        assert!(rowmill_template::functions().into_iter().any(checks), "no function reads all of {bound:?}");
+    }
+}
+
+#[test]
 fn the_grace_counts_with_the_time_limit_of_a_request() {
     let template = template();
     for (name, function) in template.resources_of("AWS::Serverless::Function") {
@@ -77,52 +87,4 @@ fn a_failed_chunk_comes_again_within_the_window_of_a_breaker() {
     let window = BreakerLimits::defaults().window.as_secs();
     assert!(window > visibility);
     assert!(default_of(&template, "BreakerProbeSeconds") * 2 <= window);
-}
-
-#[test]
-fn every_margin_is_shorter_than_its_time_limit() {
-    let template = template();
-    for (limit, margin) in
-        [("SplitTimeoutSeconds", "SplitMarginSeconds"), ("ProcessTimeoutSeconds", "ProcessMarginSeconds")]
-    {
-        for seconds in allowed(&template, limit) {
-            let longest = longest_beside(&template, margin, limit, seconds);
-            assert!(longest < seconds, "{margin} may be {longest} with a limit of {seconds}");
-        }
-        let chosen = default_of(&template, margin);
-        assert!(chosen <= longest_beside(&template, margin, limit, default_of(&template, limit)));
-    }
-}
-
-/// An item is looked at ten times during its timeout, so it is found a tenth later at most.
-#[test]
-fn an_item_that_holds_its_thread_is_found_before_its_run_hands_over() {
-    let template = template();
-    let (limit, margin, item) = ("ProcessTimeoutSeconds", "ProcessMarginSeconds", "ItemTimeoutSeconds");
-    for seconds in allowed(&template, limit) {
-        let [margin, item] = [margin, item].map(|parameter| longest_beside(&template, parameter, limit, seconds));
-        assert!(
-            seconds * 10 > margin * 10 + item * 11,
-            "a limit of {seconds}, a margin of {margin}, an item of {item}"
-        );
-    }
-    assert!(default_of(&template, item) <= maximum_of(&template, item));
-}
-
-/// The largest value a parameter may have when another one has this value, by its own bound and the template's rules.
-fn longest_beside(template: &Template, parameter: &str, other: &str, value: u64) -> u64 {
-    let rules = template.document()["Rules"].as_object().unwrap().values();
-    let asserted = rules.flat_map(|rule| {
-        let applies = contained(&rule["RuleCondition"], other).is_some_and(|values| values.contains(&value));
-        let assertions = rule["Assertions"].as_array().filter(|_| applies);
-        assertions.into_iter().flatten().filter_map(|assertion| contained(&assertion["Assert"], parameter))
-    });
-    asserted.filter_map(|values| values.into_iter().max()).min().unwrap_or_else(|| maximum_of(template, parameter))
-}
-
-/// The numbers in `!Contains [[…], !Ref parameter]`.
-fn contained(condition: &Value, parameter: &str) -> Option<Vec<u64>> {
-    let contains = &condition["Fn::Contains"];
-    let values = contains[0].as_array().filter(|_| contains[1]["Ref"] == parameter)?;
-    Some(values.iter().map(|value| value.as_str().unwrap().parse().unwrap()).collect())
 }

@@ -12,7 +12,7 @@ const ALLOWED_BYTES: usize = 4096;
 const LEFT_BYTES: usize = 1700;
 
 /// The parameters in which operators write as much as they need.
-const WRITTEN: [&str; 4] = ["JobTargets", "JobTypes", "OwnerPriorities", "RouteLimits"];
+const WRITTEN: [&str; 5] = ["JobTargets", "JobTypes", "OtherSettings", "OwnerPriorities", "RouteLimits"];
 
 /// The longest value of a number without a maximum: hundreds of gigabytes in bytes.
 const NUMBER_BYTES: usize = 12;

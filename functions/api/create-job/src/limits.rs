@@ -19,7 +19,7 @@ rowmill_settings::settings! {
         /// The fewest tallies of a job that are sent ahead.
         pub tallies_ahead_min: u32 = 2;
         /// Factor on the usual number of items of a chunk if items take microseconds.
-        pub fast_factor: u32 = 20, "FastChunkFactor";
+        pub fast_factor: u32 = 20, "FastChunkFactor" in 1..=40;
         /// Number of partitions of a new dataset. DynamoDB takes 1,000 records of a KB a
         /// second in each, and an export reads each.
         pub new_dataset_partitions: u32 = 256;

@@ -130,7 +130,7 @@ class RowmillPage extends HTMLElement {
     live.disconnect();
     this.#showPerson();
     if (session.isPossible()) this.#refuse(was ? "Your sign-in has ended. Sign in again to go on." : "Sign in to see your jobs.", "Sign in");
-    else this.#refuse("The API asks for a token, and this stack lets nobody sign in on the page: its parameter PageClientId is empty.", "");
+    else this.#refuse("The API asks for a token, and this stack lets nobody sign in on the page: its setting PageClientId is empty.", "");
   }
 
   #leave() {

@@ -28,7 +28,7 @@ impl Origins {
 /// Scheme, host and port of an address, as they stand in a policy.
 pub fn origin(address: &str) -> Option<String> {
     let url = reqwest::Url::parse(address).ok()?;
-    let host = url.host_str()?;
+    let host = url.host_str().filter(|host| !host.contains([';', ',', '\'']))?;
     let port = url.port().map_or_else(String::new, |port| format!(":{port}"));
     matches!(url.scheme(), "http" | "https" | "ws" | "wss").then(|| format!("{}://{host}{port}", url.scheme()))
 }
@@ -42,7 +42,7 @@ mod tests {
         assert_eq!(origin("https://b.s3.eu-west-1.amazonaws.com/x?y").unwrap(), "https://b.s3.eu-west-1.amazonaws.com");
         assert_eq!(origin("ws://127.0.0.1:4566/_aws/1").unwrap(), "ws://127.0.0.1:4566");
         assert_eq!(origin("https://issuer.example:443/a").unwrap(), "https://issuer.example");
-        for none in ["", "issuer.example", "javascript:alert(1)", "file:///etc", "https://"] {
+        for none in ["", "issuer.example", "javascript:alert(1)", "file:///etc", "https://", "https://a;sandbox"] {
             assert_eq!(origin(none), None, "{none}");
         }
     }

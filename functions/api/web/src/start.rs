@@ -22,6 +22,9 @@ pub async fn start(job_types: JobTypes) -> Result<(), BoxError> {
     let runtime = rowmill_aws::start(&FUNCTION).await?;
     let ports = &runtime.ports;
     let (access, page) = (runtime.settings::<Access>()?, runtime.settings::<PageSettings>()?);
+    if !page.token_origin.is_empty() && origin(&page.token_origin).is_none() {
+        return Err(format!("PageTokenOrigin is `{}`; it must be a scheme and a host", page.token_origin).into());
+    }
     let targets = Targets::parse(&runtime.settings::<JobTargets>()?.json, &job_types.names())?;
     let job_types = job_types.with(targets.types());
     let bucket_origin = bucket_origin(&*ports.transfers.get()?).await?;

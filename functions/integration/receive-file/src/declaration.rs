@@ -14,7 +14,6 @@ pub static FUNCTION: Function = Function {
     purpose: "Turns a file dropped under inbox/ into an upload and a job.",
     triggers: &[Trigger::single(INBOX_QUEUE, Figure::Is(2), "")],
     timeout: Figure::Is(60),
-    memory_megabytes: Function::SMALL,
     settings: &[
         FileLimits::GROUP,
         InboxSettings::GROUP,

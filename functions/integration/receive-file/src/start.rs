@@ -15,11 +15,12 @@ use crate::receive::Receiver;
 pub async fn start(job_types: JobTypes) -> Result<(), BoxError> {
     let runtime = rowmill_aws::start(&FUNCTION).await?;
     let ports = &runtime.ports;
+    let owner = runtime.settings::<InboxSettings>()?.owner;
     let receiver = Receiver {
         creator: create_job::start::creator(&runtime, job_types)?,
         blocked: BlockCheck::new(ports.blocks.get()?, ports.clock.get()?),
         limits: runtime.settings::<FileLimits>()?,
-        default_owner: Owner(runtime.settings::<InboxSettings>()?.owner),
+        default_owner: Owner::of_name(&owner).ok_or_else(|| format!("InboxOwner is `{owner}`, which is no owner"))?,
     };
     let (deliveries, bucket) = (ports.inbox_deliveries.get()?, rowmill_settings::BUCKET.read()?);
     serve::queue(&runtime, Inbox { receiver, deliveries, bucket }, handler::handle).await

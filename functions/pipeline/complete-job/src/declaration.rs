@@ -10,7 +10,7 @@ pub static FUNCTION: Function = Function {
     purpose: "Composes the results of a job, ends it exactly once and releases its slots. Copies the results into an external bucket.",
     triggers: &[Trigger::single(COMPLETIONS_QUEUE, Figure::Is(10), "One completion may take most of an invocation.")],
     timeout: Figure::Set("CompleteTimeoutSeconds"),
-    memory_megabytes: Function::SMALL,
+    memory_megabytes: Figure::Is(256),
     settings: &[CompleteLimits::GROUP],
     uses: &[
         Use::of("Jobs", &["dynamodb:GetItem", "dynamodb:Query", "dynamodb:UpdateItem"], &[JOBS_TABLE]),

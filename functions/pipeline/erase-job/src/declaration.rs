@@ -10,7 +10,6 @@ pub static FUNCTION: Function = Function {
     purpose: "Erases the rows and objects of jobs that are deleted, or kept for a short time.",
     triggers: &[Trigger::Schedule("rate(1 minute)")],
     timeout: Figure::Is(TIMEOUT.as_secs() as u32),
-    memory_megabytes: Function::SMALL,
     settings: &[Recovery::GROUP],
     uses: &[
         Use::of(

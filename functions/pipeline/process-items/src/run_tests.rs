@@ -146,6 +146,7 @@ impl Bench {
                 item_timeout: Duration::from_secs(20),
                 passed_over_max: 1,
                 output_max_bytes: 10,
+                ..RunLimits::default()
             },
             items_at_once: self.items_at_once,
         };

@@ -16,7 +16,7 @@ pub static FUNCTION: Function = Function {
         Trigger::single(JOBS_HIGH_QUEUE, Figure::Set("JobsMaximumConcurrency"), ""),
     ],
     timeout: Figure::Set("SplitTimeoutSeconds"),
-    memory_megabytes: Figure::Set("SplitMemoryMegabytes"),
+    memory_megabytes: Figure::Set("ProcessMemoryMegabytes"),
     settings: &[SplitLimits::GROUP, JobTypeSettings::GROUP],
     uses: &[
         Use::of(

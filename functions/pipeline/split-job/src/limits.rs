@@ -18,7 +18,7 @@ rowmill_settings::settings! {
         /// Limits of the text of a packed upload.
         pub packed: PackedLimits;
         /// Time before the end of its invocation at which a split is handed over to the next one.
-        pub margin: Duration = Duration::from_secs(20), "SplitMarginSeconds";
+        pub margin: Duration = Duration::from_secs(20), "SplitMarginSeconds" in 1..=50;
         pub time: SplitTime;
         /// The grace of earlier runs, before a resend.
         pub stop: StopGrace;

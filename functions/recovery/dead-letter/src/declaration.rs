@@ -13,7 +13,7 @@ pub static FUNCTION: Function = Function {
     purpose: "Records the messages that a queue gave up on, and makes sure that their jobs end.",
     triggers: &[Trigger::DeadLetters(&[JOBS_QUEUE, ITEMS_QUEUE, LANES_QUEUE, COMPLETIONS_QUEUE])],
     timeout: Figure::Set("DeadLetterTimeoutSeconds"),
-    memory_megabytes: Function::SMALL,
+    memory_megabytes: Figure::Is(256),
     settings: &[DeadLetterLimits::GROUP, JobTypeSettings::GROUP],
     uses: &[
         Use::of("Jobs", &["dynamodb:GetItem", "dynamodb:PutItem", "dynamodb:UpdateItem"], &[JOBS_TABLE]),

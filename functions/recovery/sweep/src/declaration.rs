@@ -15,7 +15,6 @@ pub static FUNCTION: Function = Function {
     // The shortest rate that EventBridge has.
     triggers: &[Trigger::Schedule("rate(1 minute)")],
     timeout: Figure::Is(TIMEOUT.as_secs() as u32),
-    memory_megabytes: Function::SMALL,
     settings: &[SweepLimits::GROUP, BreakerLimits::GROUP, JobTypeSettings::GROUP, JobTargets::GROUP],
     uses: &[
         Use::of("Jobs", &["dynamodb:GetItem", "dynamodb:UpdateItem", "dynamodb:Query"], &[JOBS_TABLE]),

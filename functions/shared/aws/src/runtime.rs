@@ -44,10 +44,11 @@ pub struct Runtime {
 /// Starts a function.
 ///
 /// # Errors
-/// [`StartError::Invalid`] if `RUST_LOG` is not a filter, [`StartError::Times`], [`StartError::JobTypes`].
+/// [`StartError::Invalid`] if `LogLevel` is not a filter, [`StartError::Times`], [`StartError::OtherSettings`],
+/// [`StartError::JobTypes`].
 pub async fn start(function: &'static Function) -> Result<Runtime, StartError> {
     telemetry::start(function.name)?;
-    settings::check_times()?;
+    settings::check_times(groups(function).flat_map(|group| (group.settings)()))?;
     let clients = Clients::from_environment().await;
     let mut runtime = Runtime { ports: ports(&clients), function, clients, read: Mutex::default() };
     if function.declares(JobTypeSettings::NAME) {
@@ -105,11 +106,12 @@ impl Runtime {
 }
 
 /// The groups of settings that a function reads: those of its declaration, and those that this crate reads for every
-/// function behind the HTTP API. The template passes these.
+/// function, or for those behind the HTTP API. The template passes these.
 pub fn groups(function: &Function) -> impl Iterator<Item = Group> {
     let of_api = function.serves_http().then_some(Access::GROUP);
     let of_guard = routes::are_limited(function.name).then_some(RouteLimitSettings::GROUP);
-    of_api.into_iter().chain(of_guard).chain(function.settings.iter().copied())
+    let of_all = [telemetry::LogSettings::GROUP].into_iter();
+    of_all.chain(of_api).chain(of_guard).chain(function.settings.iter().copied())
 }
 
 /// The ports whose resources the environment names. The template names those that a function declares, so no function

@@ -35,15 +35,12 @@ impl Function {
         triggers: &[],
         // HTTP APIs give up after 30 s.
         timeout: Figure::Is(29),
-        memory_megabytes: Figure::Set("ApiMemoryMegabytes"),
+        memory_megabytes: Figure::Is(256),
         settings: &[],
         uses: &[],
         loops: "",
         errors: Errors::Share(Advice { meanwhile: "clients get an error and try again", todo: "its log" }),
     };
-
-    /// The memory of a function that no parameter sets.
-    pub const SMALL: Figure = Figure::Is(256);
 
     /// True if it reads this group of settings.
     pub fn declares(&self, group: &str) -> bool {

@@ -3,12 +3,14 @@
 use rowmill_core::model::outstanding::OutstandingLimits;
 use rowmill_core::model::request_limits::RequestLimits;
 
+use crate::files::BYTES_MAX;
+
 const GIB: u64 = 1024 * 1024 * 1024;
 
 crate::settings! {
     impl RequestLimits {
-        per_minute: u32 = 120, "PostsPerMinute";
-        per_hour: u32 = 2400, "PostsPerHour";
+        per_minute: u32 = 120, "PostsPerMinute" in 1..=1_000_000;
+        per_hour: u32 = 2400, "PostsPerHour" in 1..=1_000_000;
     }
 }
 
@@ -25,7 +27,7 @@ crate::settings! {
 
 crate::settings! {
     impl OutstandingLimits {
-        uploads: u32 = 100, "OwnerUploadsOutstanding";
-        bytes: u64 = 200 * GIB, "OwnerBytesOutstanding";
+        uploads: u32 = 100, "OwnerUploadsOutstanding" in 1..=1000;
+        bytes: u64 = 200 * GIB, "OwnerBytesOutstanding" in 1..=BYTES_MAX;
     }
 }

@@ -1,4 +1,4 @@
-//! Parameters that hold only above a time limit.
+//! Settings that hold only above others.
 //!
 //! `rowmill` checks them before it changes a stack, and each function that reads both times at its start.
 
@@ -8,27 +8,42 @@ use rowmill_core::model::job::{LEASE_MARGIN, REQUEST_LIMIT};
 /// The shortest `ProcessTimeoutSeconds` for production. A shorter one is for tests, whose stacks wait for recoveries.
 const SHORTEST_IN_PRODUCTION: u64 = 60;
 
-/// A parameter, a factor for its value, the parameters and seconds whose sum the product must be above, and what
-/// happens otherwise.
-type Bound = (&'static str, u32, &'static [&'static str], u64, &'static str);
+/// A setting, a factor for its value, the settings, each with its factor, and seconds whose sum the product must be
+/// above, and what happens otherwise.
+type Bound = (&'static str, u32, &'static [(&'static str, u64)], u64, &'static str);
 
-const BOUNDS: [Bound; 4] = [
-    ("StopGraceSeconds", 1, &[PROCESS], 0, "chunks that are running count as skipped"),
-    ("StaleSeconds", 1, &[PROCESS], 0, "isolated chunks that are running are given up"),
+const BOUNDS: [Bound; 6] = [
+    ("StopGraceSeconds", 1, &[(PROCESS, 1)], 0, "chunks that are running count as skipped"),
+    ("StaleSeconds", 1, &[(PROCESS, 1)], 0, "isolated chunks that are running are given up"),
     // The chunks of a probe are sent after the grace.
-    ("BreakerProbeSeconds", PROBE_TIMES, &[PROCESS, "StopGraceSeconds"], 0, "another job takes over a running probe"),
-    ("SweepBackoffMaxSeconds", 1, &["StaleSeconds"], 0, "recoveries do not become rarer"),
+    (
+        "BreakerProbeSeconds",
+        PROBE_TIMES,
+        &[(PROCESS, 1), ("StopGraceSeconds", 1)],
+        0,
+        "another job takes over a running probe",
+    ),
+    ("SweepBackoffMaxSeconds", 1, &[("StaleSeconds", 1)], 0, "recoveries do not become rarer"),
+    ("SplitTimeoutSeconds", 1, &[("SplitMarginSeconds", 1)], 1, "no time is left to split"),
+    // An item is looked at ten times during its timeout, so it is found a tenth later at most.
+    (
+        PROCESS,
+        10,
+        &[("ProcessMarginSeconds", 10), ("ItemTimeoutSeconds", 11)],
+        0,
+        "an item that holds its thread is not found before the run hands over",
+    ),
 ];
 
 /// In a stack for tests, which has one clock, a shorter time only costs messages and runs.
 const BOUNDS_IN_PRODUCTION: [Bound; 5] = [
     // A run may begin up to the end of the request that pauses or stops its job.
-    ("StopGraceSeconds", 1, &[PROCESS], REQUEST_AND_CLOCKS, "running chunks count as skipped, or run twice"),
-    ("StaleSeconds", 1, &["SplitTimeoutSeconds"], 0, "jobs that are being split are recovered"),
-    ("StaleSeconds", 1, &["CompleteTimeoutSeconds"], 0, "jobs whose results are being composed are recovered"),
-    ("StaleSeconds", 1, &["DeadLetterTimeoutSeconds"], 0, "jobs whose dead letter is being settled are recovered"),
+    ("StopGraceSeconds", 1, &[(PROCESS, 1)], REQUEST_AND_CLOCKS, "running chunks count as skipped, or run twice"),
+    ("StaleSeconds", 1, &[("SplitTimeoutSeconds", 1)], 0, "jobs that are being split are recovered"),
+    ("StaleSeconds", 1, &[("CompleteTimeoutSeconds", 1)], 0, "jobs whose results are being composed are recovered"),
+    ("StaleSeconds", 1, &[("DeadLetterTimeoutSeconds", 1)], 0, "jobs whose dead letter is being settled are recovered"),
     // With the shortest time limit of chunks that is 300 s, the time limit of `fetch-file`. None that is fixed is longer.
-    ("StaleSeconds", 1, &[PROCESS], 240, "what is deleted may be erased while a function is at work on it"),
+    ("StaleSeconds", 1, &[(PROCESS, 1)], 240, "what is deleted may be erased while a function is at work on it"),
 ];
 
 const PROCESS: &str = "ProcessTimeoutSeconds";
@@ -41,7 +56,13 @@ const REQUEST_AND_CLOCKS: u64 = REQUEST_LIMIT.as_secs() + LEASE_MARGIN.as_secs()
 #[error("{0}")]
 pub struct TooShort(String);
 
-/// Checks the parameters whose `seconds` are known.
+/// The settings of each bound.
+pub fn settings() -> impl Iterator<Item = Vec<&'static str>> {
+    let bounds = BOUNDS.into_iter().chain(BOUNDS_IN_PRODUCTION);
+    bounds.map(|(setting, _, above, ..)| above.iter().map(|(name, _)| *name).chain([setting]).collect())
+}
+
+/// Checks the settings whose `seconds` are known.
 ///
 /// # Errors
 /// The first one that is too short.
@@ -49,11 +70,13 @@ pub fn check(seconds: impl Fn(&str) -> Option<u64>) -> Result<(), TooShort> {
     let is_for_tests = seconds(PROCESS).is_none_or(|limit| limit < SHORTEST_IN_PRODUCTION);
     let in_production = BOUNDS_IN_PRODUCTION.into_iter().filter(|_| !is_for_tests);
     for (parameter, times, above, room, otherwise) in BOUNDS.into_iter().chain(in_production) {
-        let limits: Option<Vec<u64>> = above.iter().map(|name| seconds(name)).collect();
+        let limits: Option<Vec<u64>> = above.iter().map(|(name, _)| seconds(name)).collect();
         let (Some(value), Some(limits)) = (seconds(parameter), limits) else { continue };
-        let least = limits.iter().fold(room, |sum, limit| sum.saturating_add(*limit)) / u64::from(times) + 1;
+        let weighted = above.iter().zip(&limits).map(|((_, factor), limit)| limit.saturating_mul(*factor));
+        let least = weighted.fold(room, u64::saturating_add) / u64::from(times) + 1;
         if value < least {
-            let limits: Vec<String> = above.iter().zip(limits).map(|(name, limit)| format!("{name}={limit}")).collect();
+            let limits: Vec<String> =
+                above.iter().zip(limits).map(|((name, _), limit)| format!("{name}={limit}")).collect();
             let beside = format!("beside {} it must be at least {least}, or {otherwise}", limits.join(" and "));
             return Err(TooShort(format!("{parameter} is {value}; {beside}")));
         }
@@ -80,6 +103,7 @@ mod tests {
             ("StaleSeconds", 901, "SplitTimeoutSeconds", 900),
             ("StaleSeconds", 401, "CompleteTimeoutSeconds", 400),
             ("StaleSeconds", 401, "DeadLetterTimeoutSeconds", 400),
+            ("SplitTimeoutSeconds", 22, "SplitMarginSeconds", 20),
         ] {
             let last = limit.rsplit(' ').next().unwrap();
             let beside = |value| refusal_of(&[(parameter, value), (last, seconds), (PROCESS, 60)]);
@@ -88,6 +112,19 @@ mod tests {
                 format!("{parameter} is {}; beside {limit}={seconds} it must be at least {least}, or ", least - 1);
             assert!(beside(least - 1).is_some_and(|text| text.starts_with(&expected)), "{expected}");
         }
+    }
+
+    #[test]
+    fn an_item_that_holds_its_thread_is_found_before_its_run_hands_over() {
+        let beside = |limit, margin, item| {
+            refusal_of(&[(PROCESS, limit), ("ProcessMarginSeconds", margin), ("ItemTimeoutSeconds", item)])
+        };
+        assert_eq!([beside(3, 1, 1), beside(60, 25, 30), beside(90, 50, 30)], [None, None, None]);
+        assert_eq!(
+            beside(60, 27, 30).unwrap(),
+            "ProcessTimeoutSeconds is 60; beside ProcessMarginSeconds=27 and ItemTimeoutSeconds=30 it must be at least \
+             61, or an item that holds its thread is not found before the run hands over"
+        );
     }
 
     #[test]

@@ -1,9 +1,10 @@
 //! Time limits that several functions count on.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
-use super::variable;
-use crate::time_bounds::{self, TooShort};
+use crate::time_bounds;
+use crate::{Setting, StartError};
 
 /// A queue hides a delivered message for this many time limits of the function that reads the queue. AWS asks for at
 /// least six, so that a throttled invocation does not make its messages visible while the poller still holds them. The
@@ -42,10 +43,14 @@ crate::settings! {
     }
 }
 
-/// Checks the times that this function has against each other.
+/// Checks the times that a function reads against each other.
 ///
 /// # Errors
-/// The first one that is too short.
-pub fn check_times() -> Result<(), TooShort> {
-    time_bounds::check(|parameter| std::env::var(variable(parameter)).ok()?.trim().parse().ok())
+/// The first one that is too short, or a setting that cannot be read.
+pub fn check_times(settings: impl IntoIterator<Item = Setting>) -> Result<(), StartError> {
+    let mut values = BTreeMap::new();
+    for setting in settings {
+        values.insert(setting.parameter, setting.value()?);
+    }
+    Ok(time_bounds::check(|parameter| values.get(parameter)?.trim().parse().ok())?)
 }

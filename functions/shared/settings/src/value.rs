@@ -7,6 +7,9 @@ pub trait Value: Sized {
     /// The format of a value, for people.
     const EXPECTED: &'static str;
 
+    /// True if the bounds of a value are those of its length.
+    const IS_TEXT: bool = false;
+
     /// Reads a value; `None` if the text is none.
     fn parse(text: &str, parameter: &str) -> Option<Self>;
 
@@ -38,6 +41,7 @@ numbers! {
 
 impl Value for String {
     const EXPECTED: &'static str = "a text";
+    const IS_TEXT: bool = true;
 
     fn parse(text: &str, _parameter: &str) -> Option<Self> {
         Some(text.to_owned())

@@ -9,7 +9,7 @@ use rowmill_core::callers::blocked::REMEMBERED_FOR;
 use rowmill_core::model::blocks::Principal;
 use rowmill_core::model::ids::Owner;
 use rowmill_core::model::job::{LEASE_MARGIN, REQUEST_LIMIT};
-use rowmill_settings::Recovery;
+use rowmill_settings::{Recovery, SettingsGroup};
 use serde::Serialize;
 use tokio::time::{Instant, sleep};
 
@@ -132,8 +132,9 @@ pub async fn execute(args: ForgetArgs) -> Result<ExitCode, CommandError> {
 /// Ends the owner's jobs, and waits until nobody can be at work for it. Returns false if a job does not end.
 async fn end_work(args: &ForgetArgs, stack: &DeployedStack) -> Result<bool, CommandError> {
     let operator = Operator::of(&args.stack).await?;
-    let stale = stack.parameter("StaleSeconds").parse().map(Duration::from_secs);
-    let silence = stale.map_or_else(|_| Recovery::default(), |stale| Recovery { stale }).silence();
+    let recovery =
+        Recovery::read(&|parameter| Some(stack.parameter(parameter).to_owned()).filter(|value| !value.is_empty()));
+    let silence = recovery.map_err(|error| CommandError::Usage(error.to_string()))?.silence();
     let until = Instant::now() + ENDS_WITHIN + silence;
     eprintln!("Its jobs are being cancelled.");
     while operator.cancel_all(&args.owner).await? > 0 || operator.has_active(&args.owner).await? {

@@ -6,10 +6,10 @@ use aws_sdk_cloudformation::error::ProvideErrorMetadata;
 use aws_sdk_cloudformation::types::{
     Capability, ChangeSetStatus, ChangeSetType, Parameter, Stack as StackDescription, StackEvent, StackStatus,
 };
-use rowmill_settings::time_bounds::{self, TooShort};
+use rowmill_settings::time_bounds;
 use uuid::Uuid;
 
-use super::{DeployError, StackArgs, Values, patience};
+use super::{DeployError, StackArgs, Values, other_settings, patience};
 use crate::aws::{Aws, failed};
 use crate::progress::Progress;
 use crate::template::Template;
@@ -41,6 +41,7 @@ impl<'a> Stack<'a> {
     ) -> Result<bool, DeployError> {
         let existing = self.existing().await?;
         let kept = kept(existing.as_ref());
+        let parameters = &other_settings::folded(template, parameters, &kept)?;
         check_times(template, parameters, &kept)?;
         let kind = if existing.is_some() { ChangeSetType::Update } else { ChangeSetType::Create };
         let parameters = sent(template, parameters, &kept);
@@ -227,12 +228,14 @@ pub(super) fn kept(stack: Option<&StackDescription>) -> Values {
     parameters.filter_map(|parameter| Some((parameter.parameter_key?, parameter.parameter_value?))).collect()
 }
 
-/// The values that all parameters will have: the given ones, those that the stack keeps, or the template's defaults.
-pub(super) fn values(template: &Template, given: &Values, kept: &Values) -> Values {
-    let names = template.document()["Parameters"].as_object().into_iter().flat_map(|parameters| parameters.keys());
-    let value =
-        |name: &String| given.get(name).or_else(|| kept.get(name)).cloned().or_else(|| template.default_of(name));
-    names.filter_map(|name| Some((name.clone(), value(name)?))).collect()
+/// The values that all parameters and settings will have: the given ones, those that the stack keeps, or the template's
+/// defaults.
+pub(super) fn values(template: &Template, given: &Values, kept: &Values) -> Result<Values, DeployError> {
+    let given = other_settings::expanded(template, &other_settings::folded(template, given, kept)?)?;
+    // What the stack keeps of other settings is in `OtherSettings` already.
+    let kept = |name: &String| kept.get(name).filter(|_| template.other_setting(name).is_none());
+    let value = |name: &String| given.get(name).or_else(|| kept(name)).cloned().or_else(|| template.default_of(name));
+    Ok(template.settings().filter_map(|name| Some((name.clone(), value(name)?))).collect())
 }
 
 /// The given parameters, then those that the stack keeps. All others get the template's defaults.
@@ -242,9 +245,9 @@ fn sent(template: &Template, given: &Values, kept: &Values) -> Vec<Parameter> {
     set.chain(kept.map(|name| Parameter::builder().parameter_key(name).use_previous_value(true).build())).collect()
 }
 
-fn check_times(template: &Template, given: &Values, kept: &Values) -> Result<(), TooShort> {
-    let values = values(template, given, kept);
-    time_bounds::check(|name| values.get(name)?.trim().parse().ok())
+pub(super) fn check_times(template: &Template, given: &Values, kept: &Values) -> Result<(), DeployError> {
+    let values = values(template, given, kept)?;
+    Ok(time_bounds::check(|name| values.get(name)?.trim().parse().ok())?)
 }
 
 fn creation_failed(status: &StackStatus) -> bool {
@@ -349,6 +352,17 @@ mod tests {
         assert!(with_grace("139", None).is_err() && with_grace("140", None).is_ok());
         assert!(with_grace("109", running()).is_err() && with_grace("110", running()).is_ok());
         assert!(with_grace("110", Some(stack(StackStatus::RollbackComplete))).is_err(), "it is deleted first");
+
+        // In a version that has the grace among its other settings.
+        let template = "{Parameters: {OtherSettings: {Default: \"\"}, ProcessTimeoutSeconds: {Default: \"90\"}}, Metadata: \
+            {OtherSettings: {StopGraceSeconds: {Type: Number, Default: 150, MinValue: 5, MaxValue: 3600}}}}";
+        let template = Template::parse(template).unwrap();
+        let value = |text: &str| text.to_owned();
+        let before = Values::from([(value("StopGraceSeconds"), value("100"))]);
+        let is_fine = |given: Values| check_times(&template, &given, &before).is_ok();
+        assert!(!is_fine(Values::new()), "the stack keeps it");
+        assert!(is_fine(Values::from([(value("StopGraceSeconds"), value("150"))])), "it is reset");
+        assert!(is_fine(Values::from([(value("OtherSettings"), String::new())])));
     }
 
     #[test]

@@ -7,6 +7,7 @@ mod artifacts;
 mod attached;
 mod change_set;
 mod expiry;
+mod other_settings;
 mod preflight;
 mod ready;
 mod stack_args;
@@ -15,10 +16,12 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use rowmill_api::route_limits::{RouteLimits, RouteLimitsError};
+use rowmill_core::model::ids::Owner;
 use rowmill_core::model::job_type_limits::{JobTypeLimits, JobTypesError};
 use rowmill_core::model::owner_priorities::{OwnerPriorities, OwnerPrioritiesError};
 use rowmill_core::model::request_limits::RequestLimits;
 use rowmill_settings::SettingsGroup;
+use rowmill_settings::other_settings::OtherSettingsError;
 use rowmill_settings::time_bounds::{self, TooShort};
 
 use crate::api::ApiError;
@@ -93,6 +96,16 @@ pub enum DeployError {
     #[error(transparent)]
     RouteLimits(#[from] RouteLimitsError),
     #[error(transparent)]
+    OtherSettings(#[from] OtherSettingsError),
+    #[error(
+        "the stack keeps a value that this version refuses: {source}. Give another one by --parameter, or take the \
+         default by --reset {name}"
+    )]
+    Kept { name: String, source: OtherSettingsError },
+    /// A setting that its function would refuse at its start.
+    #[error("{name} is `{value}`; it must be {expected}")]
+    Setting { name: &'static str, value: String, expected: &'static str },
+    #[error(transparent)]
     Times(#[from] TooShort),
     /// An attached table cannot serve the stack. Nothing was changed.
     #[error("the table {table} cannot be attached: {reason}")]
@@ -156,10 +169,18 @@ pub async fn deploy(aws: &Aws, deployment: Deployment<'_>, progress: Progress) -
 
 /// Checks what can be known of the parameters without AWS. Call it before a build, which takes minutes.
 pub fn check_parameters(template: &Template, parameters: &Values) -> Result<(), DeployError> {
-    if let Some(name) = parameters.keys().find(|name| !template.has_parameter(name)) {
+    let is_unknown = |name: &&String| !template.has_parameter(name) && template.other_setting(name).is_none();
+    if let Some(name) = parameters.keys().find(is_unknown) {
         return Err(DeployError::UnknownParameter(name.clone()));
     }
+    let folded = other_settings::folded(template, parameters, &Values::new())?;
+    let parameters = other_settings::expanded(template, &folded)?;
     let given = |name| parameters.get(name).map_or("", String::as_str);
+    if Some(given("InboxOwner")).is_some_and(|owner| !owner.is_empty() && Owner::of_name(owner).is_none()) {
+        let (value, expected) =
+            (given("InboxOwner").to_owned(), "an owner: not blank, without # and control characters");
+        return Err(DeployError::Setting { name: "InboxOwner", value, expected });
+    }
     JobTypeLimits::parse(given("JobTypes"))?;
     OwnerPriorities::parse(given("OwnerPriorities"))?;
     RouteLimits::parse(given("RouteLimits"), RequestLimits::defaults())?;

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::change_set::{kept, values};
+use super::change_set::{check_times, kept, values};
 use super::{DeployError, Values, attached};
 use crate::aws::{Aws, failed, sdk_config};
 use crate::progress::Progress;
@@ -34,12 +34,13 @@ pub async fn preflight(
     check_name(stack_name, template)?;
     attached::add_stream(aws, &mut given.clone()).await?;
     let kept = kept(aws.stack(stack_name).await?.as_ref());
+    check_times(template, given, &kept)?;
     // An account of an emulator has no limits.
     if aws.is_emulator() {
         return Ok(kept);
     }
     let config = sdk_config(aws.target()).await;
-    let values = values(template, given, &kept);
+    let values = values(template, given, &kept)?;
     if ["LiveAccessLog", "WithHttpApi"].iter().all(|name| values.get(*name).is_some_and(|value| value == "true")) {
         // To look for the role takes a client of API Gateway, which each first build would compile.
         progress.line(
@@ -119,10 +120,16 @@ fn suggested(available: i64, workers: i64, functions: i64) -> Option<i64> {
     (each >= SUGGESTED_MIN).then_some(each.min(SUGGESTED_MAX))
 }
 
-/// A line for each parameter whose default has changed since the running template, and that keeps another value.
+/// A line for each parameter whose default has changed since the running template, and that keeps another value; and for
+/// each value that is lost with its parameter.
 fn new_defaults(template: &Template, given: &Values, kept: &Values, before: &Values) -> Vec<String> {
     let kept = kept.iter().filter(|(name, _)| !given.contains_key(*name));
     let line = |(name, value): (&String, &String)| {
+        let was_default = before.get(name) == Some(value);
+        if !template.settings().any(|setting| setting == name) {
+            return (!was_default)
+                .then(|| format!("This version has no parameter {name}: its value `{value}` is lost."));
+        }
         let new = template.default_of(name).filter(|new| new != value && before.get(name) != Some(new))?;
         Some(format!("The stack keeps {name}={value}. The new default is `{new}`: --reset {name} takes it."))
     };
@@ -165,12 +172,12 @@ mod tests {
     #[test]
     fn the_workers_and_reservations_are_those_that_the_stack_will_have() {
         let (template, nothing) = (template(), Values::new());
-        let new = values(&template, &nothing, &nothing);
+        let new = values(&template, &nothing, &nothing).unwrap();
         assert_eq!((workers(&template, &new), reserved(&template, &new)), (102, 0));
-        let with_pollers = values(&template, &map([("ItemsMinimumPollers", "2")]), &nothing);
+        let with_pollers = values(&template, &map([("ItemsMinimumPollers", "2")]), &nothing).unwrap();
         assert_eq!(workers(&template, &with_pollers), 92, "ten for each poller");
         let (given, kept) = (map([("Items", "7")]), map([("Items", "9"), ("ApiReservedConcurrency", "20")]));
-        let updated = values(&template, &given, &kept);
+        let updated = values(&template, &given, &kept).unwrap();
         assert_eq!((workers(&template, &updated), reserved(&template, &updated)), (16, 20));
     }
 

@@ -6,7 +6,7 @@ use std::io::Write as _;
 use std::sync::{LazyLock, OnceLock};
 
 use jiff::Timestamp;
-use rowmill_settings::StartError;
+use rowmill_settings::{SettingsGroup, StartError};
 use serde::Serialize;
 use serde_json::{Map, Value};
 use tracing::field::{Field, Visit};
@@ -24,16 +24,25 @@ use crate::observe::trace;
 static AUDIT: LazyLock<Directive> =
     LazyLock::new(|| format!("{}=info", audit::TARGET).parse().expect("a target and a level are a directive"));
 
-/// Sends the log of this process to standard output. `RUST_LOG` filters it (default `info`).
+rowmill_settings::settings! {
+    /// What is logged.
+    #[derive(Clone, PartialEq, Eq, Debug)]
+    pub struct LogSettings {
+        /// A level, or a list of `target=level`.
+        pub filter: String = "info".to_owned(), "LogLevel" in 1..=256;
+    }
+}
+
+/// Sends the log of this process to standard output.
 ///
 /// # Errors
-/// If `RUST_LOG` is not a filter.
+/// If `LogLevel` is not a filter.
 pub fn start(function_name: &'static str) -> Result<(), StartError> {
-    let wanted = std::env::var("RUST_LOG").unwrap_or_default();
+    let LogSettings { filter: wanted } = LogSettings::from_env()?;
     let filter = EnvFilter::builder().with_default_directive(LevelFilter::INFO.into()).parse(&wanted);
     let filter = filter.map(|filter| filter.add_directive(AUDIT.clone()));
     let filter = filter.map_err(|_| StartError::Invalid {
-        name: "RUST_LOG".to_owned(),
+        name: "LogLevel".to_owned(),
         value: wanted,
         expected: "a level (error, warn, info, debug, trace) or a list of target=level",
     })?;
