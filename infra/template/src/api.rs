@@ -23,6 +23,11 @@ pub struct Route {
     throttle: Option<u32>,
 }
 
+/// What the metrics of all routes cost a month, in dollars: six for each at $0.30.
+pub fn route_metrics_dollars() -> usize {
+    routes().len() * 6 * 30 / 100
+}
+
 pub fn routes() -> Vec<Route> {
     routes::all_and_the_page().map(described).collect()
 }

@@ -100,6 +100,7 @@ fn template() -> String {
         widgets => dashboard::widgets(),
         tables => dashboard::TABLES,
         routes => api::routes(),
+        route_metrics_dollars => api::route_metrics_dollars(),
         apis => api::functions(),
         live_routes => api::live_routes(),
     };

@@ -263,9 +263,8 @@ queues! {
         dead_letters: "Inbox",
         late: late(
             "Dropped files have waited longer than QueueAgeAlarmSeconds. receive-file does not receive their \
-             messages, or refuses them for now.",
-            "the same for the inbox queue: `receive-file` does not receive the messages of dropped files, or a \
-             ceiling refuses their jobs",
+             messages.",
+            "the same for the inbox queue: `receive-file` does not receive the messages of dropped files",
             "messages are kept for 14 days",
             "the log of `receive-file`",
         ),
