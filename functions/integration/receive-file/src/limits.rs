@@ -7,6 +7,6 @@ rowmill_settings::settings! {
     #[derive(Clone, PartialEq, Eq, Debug)]
     pub struct InboxSettings {
         /// The owner of a dropped file that names none.
-        pub owner: String = Owner::LOCAL.to_owned(), "InboxOwner" in 1..=256;
+        pub owner: String = Owner::LOCAL.to_owned(), "InboxOwner" in 1..=Owner::MAX_BYTES as u64;
     }
 }

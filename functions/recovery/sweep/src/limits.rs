@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use rowmill_settings::{JobRetention, ProcessTime, Recovery, StopGrace};
+use rowmill_settings::{DEADLINE_MAX, JobRetention, ProcessTime, Recovery, StopGrace};
 
 /// The time limit of an invocation, as the template sets it.
 pub const TIMEOUT: Duration = Duration::from_secs(60);
@@ -18,7 +18,7 @@ rowmill_settings::settings! {
         /// Time after its stop at which the open chunks of a job are closed as skipped.
         pub stop: StopGrace;
         /// The longest time for which an owner may pause a job; then the job is stopped.
-        pub longest_pause: Duration = Duration::from_secs(3 * 24 * 60 * 60), "LongestPauseSeconds" in 60..=1_209_600;
+        pub longest_pause: Duration = Duration::from_secs(3 * 24 * 60 * 60), "LongestPauseSeconds" in 60..=DEADLINE_MAX;
         pub jobs_max: usize = 100;
         /// Time for which a sweep starts on further jobs. Shorter than an invocation, so that the last job is finished.
         pub time: Duration = TIMEOUT.saturating_sub(Duration::from_secs(15));

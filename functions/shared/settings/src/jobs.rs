@@ -10,7 +10,7 @@ use rowmill_core::text::ChunkLimits;
 const MIB: u64 = 1024 * 1024;
 
 /// Seconds for which messages live in queues. The template's mapping `StorageDays` counts on it, too.
-const DEADLINE_MAX: u64 = 14 * 24 * 60 * 60;
+pub const DEADLINE_MAX: u64 = 14 * 24 * 60 * 60;
 
 /// The longest `Retry-After` of a refused job. Without it, jobs that end slowly would send clients away for hours.
 pub const RETRY_AFTER_MAX: Duration = Duration::from_secs(300);

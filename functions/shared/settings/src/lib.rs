@@ -53,7 +53,7 @@ use crate::time_bounds::TooShort;
 pub use buckets::{AllowedBuckets, OtherBuckets};
 pub use files::{FileLimits, Links};
 pub use job_types::JobTypeSettings;
-pub use jobs::{Deadlines, JobRetention, RETRY_AFTER_MAX, Recovery, StopGrace};
+pub use jobs::{DEADLINE_MAX, Deadlines, JobRetention, RETRY_AFTER_MAX, Recovery, StopGrace};
 pub use live::ConnectionLimits;
 pub use owner_priorities::OwnerPrioritySettings;
 pub use quotas::RouteLimitSettings;
@@ -292,6 +292,7 @@ mod tests {
     #[test]
     fn an_unset_setting_has_its_default() {
         assert_eq!(parsed("Example", None, 7_u64).unwrap(), 7);
+        assert_eq!(read(&|_| Some(" ".to_owned()), "Example", 7_u64, None).unwrap(), 7);
         assert_eq!(parsed("Example", Some(" 12 "), 7_u64).unwrap(), 12);
     }
 

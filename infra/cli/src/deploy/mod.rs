@@ -176,9 +176,9 @@ pub fn check_parameters(template: &Template, parameters: &Values) -> Result<(), 
     let folded = other_settings::folded(template, parameters, &Values::new())?;
     let parameters = other_settings::expanded(template, &folded)?;
     let given = |name| parameters.get(name).map_or("", String::as_str);
-    if Some(given("InboxOwner")).is_some_and(|owner| !owner.is_empty() && Owner::of_name(owner).is_none()) {
-        let (value, expected) =
-            (given("InboxOwner").to_owned(), "an owner: not blank, without # and control characters");
+    let owner = given("InboxOwner");
+    if !owner.is_empty() && Owner::of_name(owner).is_none() {
+        let (value, expected) = (owner.to_owned(), "an owner: not blank, without # and control characters");
         return Err(DeployError::Setting { name: "InboxOwner", value, expected });
     }
     JobTypeLimits::parse(given("JobTypes"))?;
