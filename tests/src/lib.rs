@@ -8,7 +8,7 @@
 //! | layer | where | what it checks |
 //! |---|---|---|
 //! | unit | beside the code of each crate | one function or type |
-//! | contract suites | `functions/shared/core/src/contract` | the promises of a port; every adapter runs the same suite |
+//! | contract suites | `functions/shared/testing/src/contract` | the promises of a port; every adapter runs the same suite |
 //! | adapters | `tests/adapters` | the AWS adapters, against local implementations of the services |
 //! | protocol | `tests/protocol` | the real use cases in one process ([`world`]); a crash before and after every port call ([`faults`]) |
 //! | fuzzing | `tests/fuzz.rs` | the corpus of damaged files, and the first of the seeds that `cargo run --bin fuzz` runs for hours ([`fuzz`]) |

@@ -13,8 +13,8 @@ const USAGE: &str = "mutations [--seeds COUNT] [--only TEXT]
 
 Copies the repository to target/mutations and builds the mutations of tests/src/mutations/list.diff into the
 copy. With each of them in effect it runs what the table of docs/protocol.md names for it, then the tests of
-rowmill-core, COUNT seeds (20000) of the simulation, and the tests `protocol`, until one fails. Prints the
-rows of the table. Fails if a mutation is not found.
+rowmill-testing and rowmill-core, COUNT seeds (20000) of the simulation, and the tests `protocol`, until one
+fails. Prints the rows of the table. Fails if a mutation is not found.
 --only  only mutations whose name has this TEXT";
 
 /// A run that takes longer hangs.
@@ -104,11 +104,11 @@ impl Mutants {
     fn build(root: &Path, mutations: &[Mutation]) -> io::Result<Self> {
         let (tree, build) = (root.join("target/mutations/tree"), root.join("target/mutations/build"));
         copy(root, &tree, mutations)?;
-        // In one call, so that both are compiled with the same features of their dependencies. With a test come the
+        // In one call, so that all are compiled with the same features of their dependencies. With a test come the
         // binaries of its package, and so `simulate`.
         let mut command = Command::new(env!("CARGO"));
-        command.args(["test", "--locked", "--no-run", "--package", "rowmill-core", "--package", "acceptance"]);
-        command.args(["--features", "rowmill-core/testing", "--lib", "--test", "protocol", "--target-dir"]);
+        command.args(["test", "--locked", "--no-run", "--package", "rowmill-testing", "--package", "rowmill-core"]);
+        command.args(["--package", "acceptance", "--lib", "--test", "protocol", "--target-dir"]);
         command.arg(&build).current_dir(&tree).env("CARGO_TERM_COLOR", "never").stderr(Stdio::piped());
         let output = command.output()?;
         let said = String::from_utf8_lossy(&output.stderr);
@@ -124,7 +124,7 @@ impl Mutants {
         };
         Ok(Self {
             simulate: build.join("debug/simulate"),
-            tests: ["rowmill_core-", "protocol-"].iter().map(test).collect::<io::Result<_>>()?,
+            tests: ["rowmill_testing-", "rowmill_core-", "protocol-"].iter().map(test).collect::<io::Result<_>>()?,
             folder: tree.join("tests"),
             output: root.join("target/mutations/output.txt"),
         })
@@ -145,13 +145,13 @@ impl Mutants {
     fn found_by(&self, number: usize, seeds: u64) -> io::Result<Option<String>> {
         let few = FEW_SEEDS.min(seeds);
         let (first, rest) = (few.to_string(), (seeds - few).to_string());
-        if let Some(found) = self.failing_test(&self.tests[..1], &UNAFFECTED, number)? {
+        if let Some(found) = self.failing_test(&self.tests[..2], &UNAFFECTED, number)? {
             return Ok(Some(found));
         }
         if let Some(found) = self.failing_seed(&["--seeds", &first], number)? {
             return Ok(Some(found));
         }
-        if let Some(found) = self.failing_test(&self.tests[1..], &[], number)? {
+        if let Some(found) = self.failing_test(&self.tests[2..], &[], number)? {
             return Ok(Some(found));
         }
         self.failing_seed(&["--from", &first, "--seeds", &rest], number)

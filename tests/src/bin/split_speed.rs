@@ -7,12 +7,12 @@ use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use rowmill_core::in_memory::ManualClock;
 use rowmill_core::model::spec::SourceFile;
 use rowmill_core::model::tally::CHUNKS_PER_TALLY;
 use rowmill_core::ports::{Clock, ObjectHead, Objects, PortError, PortResult};
 use rowmill_core::text::{ChunkLimits, Dialect, Format, Position};
 use rowmill_formats::{ReadAhead, SourceReader};
+use rowmill_testing::in_memory::ManualClock;
 use serde_json::json;
 use split_job::cut::{FileCut, PlainText};
 use split_job::split::SplitLimits;

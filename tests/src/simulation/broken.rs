@@ -1,7 +1,6 @@
 //! Faults in the protocol. They show that the simulation finds each of them.
 
 use jiff::Timestamp;
-use rowmill_core::in_memory::InMemoryJobStore;
 use rowmill_core::model::checkpoint::{Checkpoint, InFlight};
 use rowmill_core::model::cost::Usage;
 use rowmill_core::model::ids::JobGuid;
@@ -13,6 +12,7 @@ use rowmill_core::ports::{
     CheckpointMoved, Checkpoints, CommitAnswer, Completion, Completions, Jobs, Permits, PortError, Tallies,
     UpdateAnswer, Updates, WriteLost,
 };
+use rowmill_testing::in_memory::InMemoryJobStore;
 
 use super::gate_jobs::GatedJobs;
 

@@ -7,7 +7,6 @@ use std::time::Duration;
 use csv::StringRecord;
 use erase_job::erase::{EraseLimits, Eraser};
 use rowmill_api::job::JobView;
-use rowmill_core::in_memory::ManualClock;
 use rowmill_core::items::audit::{AuditLimits, Auditor};
 use rowmill_core::items::failed::FailedItems;
 use rowmill_core::items::manifest::copy_state;
@@ -22,6 +21,7 @@ use rowmill_core::model::results::{CopyState, MANIFEST, Manifest, Results};
 use rowmill_core::model::spec::Tolerance;
 use rowmill_core::ports::{Clock, DeadLetters, JobStore, ObjectErasures, Objects, PortError, Tallies};
 use rowmill_core::progress::update::update_job;
+use rowmill_testing::in_memory::ManualClock;
 
 use super::checks::{Checked, ensure, now};
 use super::invariants::Invariants;

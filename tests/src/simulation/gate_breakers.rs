@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use jiff::Timestamp;
-use rowmill_core::in_memory::InMemoryBreakers;
 use rowmill_core::model::breaker::{Breaker, BreakerLimits, BreakerState};
 use rowmill_core::model::ids::JobGuid;
 use rowmill_core::ports::{BreakerMoved, Breakers, PortError};
+use rowmill_testing::in_memory::InMemoryBreakers;
 
 use super::broken::Broken;
 use super::checks::{Checked, ensure};

@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use jiff::Timestamp;
-use rowmill_core::in_memory::InMemoryJobStore;
 use rowmill_core::model::checkpoint::Checkpoint;
 use rowmill_core::model::cost::Usage;
 use rowmill_core::model::dead_letter::DeadLetter;
@@ -20,6 +19,7 @@ use rowmill_core::ports::{
     DeadLetters, Due, Erasures, Idempotency, JobFilter, JobPage, Jobs, NewAttempt, NewJob, Permits, PortError,
     RedriveError, SlotsTaken, Tallies, UpdateAnswer, Updates, WAKE_SHARDS, Waits, WakeUps, WriteLost,
 };
+use rowmill_testing::in_memory::InMemoryJobStore;
 use uuid::Uuid;
 
 use super::broken::Broken;

@@ -6,10 +6,10 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use bytes::Bytes;
 use jiff::Timestamp;
-use rowmill_core::in_memory::{InMemoryObjects, InMemoryUploadStore};
 use rowmill_core::model::ids::FileGuid;
 use rowmill_core::model::upload::{FetchBegun, FetchFailure, Upload};
 use rowmill_core::ports::{MultipartObjects, ObjectHead, Objects, PortError, PortResult, UploadStore, UploadedPart};
+use rowmill_testing::in_memory::{InMemoryObjects, InMemoryUploadStore};
 
 use super::gates;
 use super::hub::{CallKind, Hub};

@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use jiff::Timestamp;
-use rowmill_core::in_memory::InMemoryTasks;
 use rowmill_core::model::ids::{JobGuid, Owner};
 use rowmill_core::model::task::{Holder, Task, TaskId};
 use rowmill_core::ports::{PortError, Tasks};
+use rowmill_testing::in_memory::InMemoryTasks;
 
 use super::gates;
 use super::hub::{CallKind, Hub};

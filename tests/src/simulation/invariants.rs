@@ -8,7 +8,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use jiff::Timestamp;
 use rowmill_api::job::JobView;
-use rowmill_core::in_memory::{InMemoryJobStore, InMemoryObjects, InMemoryTasks};
 use rowmill_core::model::ids::{FileGuid, JobGuid, Owner};
 use rowmill_core::model::job::{Job, Priority};
 use rowmill_core::model::job_type_limits::JobTypeLimits;
@@ -16,6 +15,7 @@ use rowmill_core::model::messages::ChunkMessage;
 use rowmill_core::model::spec::Tolerance;
 use rowmill_core::model::tally::{ChunkAddress, Tally};
 use rowmill_core::ports::{Ceilings, DeadLetters, Jobs, NewJob, Tallies};
+use rowmill_testing::in_memory::{InMemoryJobStore, InMemoryObjects, InMemoryTasks};
 
 use super::checks::{Checked, check_slow_view, check_tally, check_totals, check_view, ensure, now};
 use super::files::{SimulatedFile, first_file};

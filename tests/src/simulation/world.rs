@@ -15,10 +15,6 @@ use jiff::Timestamp;
 use process_items::process::ChunkProcessor;
 use process_items::run::RunLimits;
 use redrive_job::redrive::{RedriveLimits, Redriver};
-use rowmill_core::in_memory::{
-    InMemoryBreakers, InMemoryJobStore, InMemoryObjects, InMemoryQuotas, InMemoryRecordStore, InMemoryTasks,
-    InMemoryUploadStore,
-};
 use rowmill_core::job_types::JobTypes;
 use rowmill_core::model::job::{LEASE_MARGIN, Priority};
 use rowmill_core::model::owner_priorities::OwnerPriorities;
@@ -28,6 +24,10 @@ use rowmill_core::sending::priority_router::PriorityRouter;
 use rowmill_core::text::ChunkLimits;
 use rowmill_core::wiring::{ChunkQueues, Port, Ports};
 use rowmill_settings::{CompleteTime, Deadlines, Recovery, SplitTime, StopGrace, TimeLimits};
+use rowmill_testing::in_memory::{
+    InMemoryBreakers, InMemoryJobStore, InMemoryObjects, InMemoryQuotas, InMemoryRecordStore, InMemoryTasks,
+    InMemoryUploadStore,
+};
 use split_job::split::{SplitLimits, Splitter};
 use start_job::starter::Starter;
 use sweep::sweep::{SweepLimits, Sweeper};

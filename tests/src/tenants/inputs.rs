@@ -17,6 +17,7 @@ const JSON: &str = "application/json";
 /// Every hostile input. `foreign` is an ended job of another owner, `own` one of the hostile owner.
 pub(super) fn all(foreign: &Value, own: &Value) -> Vec<HostileInput> {
     let mut all = time_bombs();
+    all.push(stack_bomb());
     all.extend(memory_bombs());
     all.extend(bad_files());
     all.extend(damaged_files());
@@ -53,6 +54,16 @@ fn time_bombs() -> Vec<HostileInput> {
         job("references that double", CSV, "a\n1\n", with_schema(&doubled)),
         job("a slow pattern on long cells", CSV, long_cells, with_schema(&slow_pattern)),
     ]
+}
+
+/// Params and a row that take more stack than a thread has by default: 30 choices on each of 120 levels.
+fn stack_bomb() -> HostileInput {
+    let level = |n: usize| (format!("d{n}"), json!({ "oneOf": [{ "$ref": format!("#/$defs/d{}", n + 1) }, false] }));
+    let mut choices: Map<String, Value> = (0..30).map(level).collect();
+    choices.insert("d30".into(), json!({ "properties": { "a": { "$ref": "#/$defs/d0" } } }));
+    let schema = json!({ "$ref": "#/$defs/d0", "$defs": choices });
+    let deepest = (0..120).fold(json!({}), |inner, _| json!({ "a": inner }));
+    job("choices to the bottom of a row", JSONL, format!("{deepest}\n"), with_schema(&schema))
 }
 
 /// Params and files that take much memory.

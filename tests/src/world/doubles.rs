@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use rowmill_core::in_memory::{
-    CountingEntropy, InMemoryBreakers, InMemoryDeliveries, InMemoryJobStore, InMemoryObjects, InMemoryQueue,
-    InMemoryQuotas, InMemoryRecordStore, InMemoryTasks, InMemoryUploadStore, InlineBatchRunner, ManualClock,
-};
 use rowmill_core::model::job_type_limits::JobTypeLimits;
 use rowmill_core::model::messages::{ChunkMessage, CompletionMessage, SplitMessage};
 use rowmill_core::wiring::{Port, Ports};
+use rowmill_testing::in_memory::{
+    CountingEntropy, InMemoryBreakers, InMemoryDeliveries, InMemoryJobStore, InMemoryObjects, InMemoryQueue,
+    InMemoryQuotas, InMemoryRecordStore, InMemoryTasks, InMemoryUploadStore, InlineBatchRunner, ManualClock,
+};
 
 use crate::faults::{CrashingPort, Faults};
 use crate::use_cases::without_priorities;

@@ -11,13 +11,13 @@ use rowmill_aws::adapters::eventbridge::EventBridgeEvents;
 use rowmill_aws::adapters::s3::S3Objects;
 use rowmill_aws::adapters::sqs::{SqsDeliveries, SqsQueue};
 use rowmill_aws::sdk::clients::Clients;
-use rowmill_core::contract;
-use rowmill_core::fixtures;
 use rowmill_core::model::messages::SplitMessage;
 use rowmill_core::ports::{
     DeadLetters, Deliveries, Events, Jobs, KeyRange, MultipartObjects, Objects, PortError, PortResult, Queue, Reading,
     RecordStore, UploadStore,
 };
+use rowmill_testing::contract;
+use rowmill_testing::fixtures;
 use serde_json::{Value, json};
 
 use crate::dynamodb::{dataset, upsert};

@@ -1,8 +1,8 @@
 use rowmill_aws::adapters::dynamodb::{DynamoDbRecordStore, DynamoDbTasks};
-use rowmill_core::contract;
 use rowmill_core::model::ids::JobGuid;
 use rowmill_core::model::records::{Dataset, DatasetRecord, RecordVersion, Upserted, Writer};
 use rowmill_core::ports::{PortError, RecordStore};
+use rowmill_testing::contract;
 use serde_json::{Value, json};
 use uuid::Uuid;
 

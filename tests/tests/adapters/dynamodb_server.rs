@@ -9,7 +9,7 @@ use dynoxide::Database;
 use rowmill_aws::adapters::dynamodb::{DynamoDbJobStore, DynamoDbQuotas, DynamoDbRecordStore, DynamoDbUploadStore};
 
 use crate::{config, https_client};
-use rowmill_core::contract;
+use rowmill_testing::contract;
 
 /// DynamoDB in memory, on a loopback port.
 pub struct Server {

@@ -5,11 +5,11 @@ use std::sync::{Arc, Mutex};
 use acceptance::served::{JSON, answer, body, served, target};
 use jiff::Timestamp;
 use rowmill_aws::adapters::eventbridge::EventBridgeEvents;
-use rowmill_core::contract::{self, Listener};
 use rowmill_core::model::ids::{FileGuid, JobGuid, Owner};
 use rowmill_core::model::job::states::Status;
 use rowmill_core::model::job_event::{JobEvent, SCHEMA_VERSION};
 use rowmill_core::ports::{Events, PortError};
+use rowmill_testing::contract::{self, Listener};
 use serde_json::{Value, json};
 use uuid::Uuid;
 

@@ -7,8 +7,6 @@ use rowmill_aws::adapters::dynamodb::{
     DynamoDbBreakers, DynamoDbJobStore, DynamoDbLive, DynamoDbQuotas, DynamoDbRecordStore, DynamoDbTasks,
     DynamoDbUploadStore,
 };
-use rowmill_core::contract;
-use rowmill_core::fixtures::{self, causes};
 use rowmill_core::model::blocks::{AT, Principal, REASON, scope};
 use rowmill_core::model::breaker::{Breaker, BreakerState, Probe};
 use rowmill_core::model::checkpoint::{Checkpoint, InFlight, Suspects};
@@ -43,6 +41,8 @@ use rowmill_core::ports::{
 };
 use rowmill_core::text::{Chunk, ChunkMode, Dialect, Format, Head, Position};
 use rowmill_settings::QUEUES;
+use rowmill_testing::contract;
+use rowmill_testing::fixtures::{self, causes};
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
 

@@ -3,9 +3,9 @@
 use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::types::AttributeValue;
 use rowmill_aws::adapters::dynamodb::DynamoDbItemTable;
-use rowmill_core::contract::{self, Application};
 use rowmill_core::model::records::Upserted;
 use rowmill_core::ports::{ItemTable, PortResult, TableItem, VERSION_ATTRIBUTE};
+use rowmill_testing::contract::{self, Application};
 use serde_json::{Map, Value, json};
 
 use crate::dynamodb_server::Server;

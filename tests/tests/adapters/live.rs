@@ -7,10 +7,10 @@ use aws_sdk_dynamodb::types::AttributeValue;
 use rowmill_aws::adapters::api_gateway::ApiGatewayConnections;
 use rowmill_aws::adapters::dynamodb::DynamoDbLive;
 use rowmill_aws::sdk::clients::Clients;
-use rowmill_core::contract;
 use rowmill_core::model::ids::{JobGuid, Owner};
 use rowmill_core::model::live::{CONNECTION_LIFETIME, Connection, ConnectionId, Ticket, TicketDigest, Topic};
 use rowmill_core::ports::{ConnectionSender, Connections, PortError, SendError, Subscribed, Subscriptions, Tickets};
+use rowmill_testing::contract;
 use uuid::Uuid;
 
 use crate::dynamodb_server::Server;

@@ -13,8 +13,6 @@ use aws_smithy_runtime_api::client::orchestrator::HttpRequest;
 use aws_smithy_runtime_api::client::result::ConnectorError;
 use jiff::Timestamp;
 use rowmill_aws::adapters::dynamodb::{DynamoDbJobStore, DynamoDbRecordStore};
-use rowmill_core::contract;
-use rowmill_core::fixtures;
 use rowmill_core::model::checkpoint::Checkpoint;
 use rowmill_core::model::cost::Usage;
 use rowmill_core::model::dead_letter::{DeadLetter, DeadLetterKind};
@@ -29,6 +27,8 @@ use rowmill_core::ports::{
     DeadLetters, Idempotency, Jobs, NewAttempt, NewJob, RecordStore, Tallies, UpdateAnswer, Updates,
 };
 use rowmill_core::text::{Chunk, ChunkMode, Position};
+use rowmill_testing::contract;
+use rowmill_testing::fixtures;
 use uuid::Uuid;
 
 use crate::dynamodb_server::Server;

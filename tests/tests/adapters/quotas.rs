@@ -4,7 +4,6 @@ use std::ops::Deref;
 
 use aws_sdk_dynamodb::types::AttributeValue;
 use rowmill_aws::adapters::dynamodb::{DynamoDbBreakers, DynamoDbQuotas};
-use rowmill_core::contract::{self, Operator};
 use rowmill_core::model::blocks::{AT, Principal, REASON, scope};
 use rowmill_core::model::breaker::{Breaker, BreakerState};
 use rowmill_core::model::ids::{FileGuid, Owner, RunId};
@@ -13,6 +12,7 @@ use rowmill_core::model::request_limits::{RequestLimits, RequestsCounted};
 use rowmill_core::ports::{
     Block, BreakerMoved, Breakers, Counted, OutstandingError, OutstandingUploads, RequestCounts, RequestToCount,
 };
+use rowmill_testing::contract::{self, Operator};
 use uuid::Uuid;
 
 use crate::dynamodb_server::Server;

@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use acceptance::served::{JSON, answer, body, served, target};
 use rowmill_aws::adapters::sqs::{SqsDeliveries, SqsQueue};
-use rowmill_core::contract::{self, Receiver};
-use rowmill_core::fixtures;
 use rowmill_core::model::ids::{JobGuid, Owner};
 use rowmill_core::model::messages::{ChunkMessage, CompletionMessage, Grouped};
 use rowmill_core::ports::{Deliveries, PortError, Queue};
+use rowmill_testing::contract::{self, Receiver};
+use rowmill_testing::fixtures;
 use serde_json::{Value, json};
 use uuid::Uuid;
 

@@ -6,12 +6,12 @@ use std::time::Duration;
 use jiff::Timestamp;
 use rowmill_aws::adapters::dynamodb::{DynamoDbItemTable, DynamoDbJobStore, DynamoDbRecordStore};
 use rowmill_aws::sdk::patience;
-use rowmill_core::contract;
 use rowmill_core::model::ids::Owner;
 use rowmill_core::model::records::Upserted;
 use rowmill_core::ports::{
     Admissions, Created, ItemTable, Jobs, PortError, PortResult, RecordStore, TableItem, Tallies,
 };
+use rowmill_testing::contract;
 use serde_json::json;
 use tokio::time::Instant;
 

@@ -17,7 +17,6 @@ use fetch_file::origins::Origins;
 use rowmill_api::request::{FetchObject, FetchRequest, FetchSource};
 use rowmill_api::upload::UploadView;
 use rowmill_aws::{Batch, Delivery};
-use rowmill_core::in_memory::{InMemoryDeliveries, InMemoryQueue, ManualClock};
 use rowmill_core::model::ids::{FileGuid, Owner};
 use rowmill_core::model::keys;
 use rowmill_core::model::messages::FetchMessage;
@@ -30,6 +29,7 @@ use rowmill_core::ports::{
 use rowmill_core::progress::waits::Waker;
 use rowmill_settings::{BucketSettings, FileLimits, OtherBuckets};
 use rowmill_targets::sources::FetchHosts;
+use rowmill_testing::in_memory::{InMemoryDeliveries, InMemoryQueue, ManualClock};
 use upload::fetched::FetchOrders;
 use upload::upload::{UploadError, UploadLimits};
 use uuid::Uuid;

@@ -9,7 +9,6 @@ use async_trait::async_trait;
 use jiff::Timestamp;
 use process_items::end::ChunkEnd;
 use rowmill_aws::host::batch_threads::BatchThreads;
-use rowmill_core::in_memory::ManualClock;
 use rowmill_core::model::ids::JobGuid;
 use rowmill_core::model::job::StopCode;
 use rowmill_core::model::job::states::Status;
@@ -17,6 +16,7 @@ use rowmill_core::model::messages::{ChunkMessage, DeliveryMode};
 use rowmill_core::ports::Clock;
 use rowmill_core::ports::processor::{Item, ItemError, ItemOutcome, ItemProcessor};
 use rowmill_core::text::Record;
+use rowmill_testing::in_memory::ManualClock;
 use serde_json::json;
 
 use crate::chunks_of;

@@ -5,13 +5,13 @@ use std::time::Duration;
 
 use acceptance::world::{World, change};
 use cancel_job::error::ChangeError;
-use rowmill_core::in_memory::InMemoryJobStore;
 use rowmill_core::model::ids::{JobGuid, Owner};
 use rowmill_core::model::job::states::Status;
 use rowmill_core::model::job::{Job, Priority, Stop, StopCode, Tuning};
 use rowmill_core::model::spec::Tolerance;
 use rowmill_core::ports::{Clock, Jobs};
 use rowmill_core::progress::update::update_job;
+use rowmill_testing::in_memory::InMemoryJobStore;
 use serde_json::{Value, json};
 
 use crate::{chunks_of, split, split_with};

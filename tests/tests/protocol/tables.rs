@@ -6,11 +6,11 @@ use std::time::Duration;
 
 use acceptance::world::World;
 use async_trait::async_trait;
-use rowmill_core::in_memory::InMemoryItemTable;
 use rowmill_core::job_types::{NotUndoable, TableKey, TableType};
 use rowmill_core::model::ids::JobGuid;
 use rowmill_core::model::records::Upserted;
 use rowmill_core::ports::{ItemTable, PortError, PortResult, Queue, TableItem};
+use rowmill_testing::in_memory::InMemoryItemTable;
 use serde_json::{Value, json};
 
 use crate::chunks_of;

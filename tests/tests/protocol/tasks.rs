@@ -10,7 +10,6 @@ use acceptance::files;
 use acceptance::world::World;
 use jiff::Timestamp;
 use process_items::end::ChunkEnd;
-use rowmill_core::in_memory::CountingEntropy;
 use rowmill_core::job_types::TargetType;
 use rowmill_core::job_types::target_type::TargetCalls;
 use rowmill_core::model::dead_letter::POISON;
@@ -21,6 +20,7 @@ use rowmill_core::model::messages::ChunkMessage;
 use rowmill_core::model::task::{HOLDERS_MAX, LEASE, Task, TaskTerms};
 use rowmill_core::ports::processor::JobType;
 use rowmill_core::ports::{Clock, Entropy, Jobs, Tasks};
+use rowmill_testing::in_memory::CountingEntropy;
 use serde_json::{Value, json};
 use work_task::error::TaskError;
 use work_task::hold::Order;
@@ -497,7 +497,7 @@ async fn owners_take_turns() {
     for _ in 0..100 {
         for (owner, first) in turns.keys().zip([0, 50]) {
             for tally in first..first + 11 {
-                let message = rowmill_core::fixtures::chunk_message(tally, 0);
+                let message = rowmill_testing::fixtures::chunk_message(tally, 0);
                 let message = ChunkMessage { owner: Owner((*owner).to_owned()), ..message };
                 let due_at = Clock::now(&*world.clock);
                 let task = Task { job_type: RENDER.to_owned(), message, due_at, called: false, holder: None };

@@ -1,10 +1,10 @@
 //! The readers of the jobs table's stream.
 
-use rowmill_core::fixtures;
 use rowmill_core::model::job::Job;
 use rowmill_core::model::job::states::Status;
 use rowmill_core::model::job_event::JobEvent;
 use rowmill_core::model::live::CONNECTION_LIFETIME;
+use rowmill_testing::fixtures;
 use serde_json::{Value, json};
 
 use crate::{DAY_SECONDS, properties, target, template};

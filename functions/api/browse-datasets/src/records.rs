@@ -164,9 +164,9 @@ fn may_be_key(key: &str) -> bool {
 mod tests {
     use std::collections::BTreeSet;
 
-    use rowmill_core::in_memory::InMemoryRecordStore;
     use rowmill_core::model::ids::JobGuid;
     use rowmill_core::model::records::{DatasetRecord, RecordVersion, Writer};
+    use rowmill_testing::in_memory::InMemoryRecordStore;
     use serde_json::json;
     use uuid::Uuid;
 

@@ -72,8 +72,8 @@ pub fn of_items(items: Items, created: &CreateLimits, (source, first): (&Source,
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rowmill_core::fixtures;
     use rowmill_core::model::spec::SourceFile;
+    use rowmill_testing::fixtures;
 
     const LIMITS: ChunkLimits = ChunkLimits { max_items: 500, max_bytes: 1 << 20, max_record_bytes: 1 << 20 };
 

@@ -88,10 +88,10 @@ mod tests {
     use super::*;
     use jiff::Timestamp;
     use rowmill_api::request::Tolerance;
-    use rowmill_core::fixtures;
     use rowmill_core::model::job::Priority;
     use rowmill_core::model::packing::Packing;
     use rowmill_core::model::results::ResultsTo;
+    use rowmill_testing::fixtures;
 
     const GUID: &str = "00000000-0000-4000-8000-000000000009";
 

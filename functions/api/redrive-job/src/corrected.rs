@@ -172,8 +172,8 @@ fn shortened(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rowmill_core::fixtures;
     use rowmill_core::text::{ChunkLimits, Dialect, Head};
+    use rowmill_testing::fixtures;
 
     fn spec(format: Format) -> Spec {
         let columns = vec!["a".into(), "b".into()];

@@ -2,12 +2,12 @@ use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use rowmill_aws::adapters::dynamodb::RowChange;
-use rowmill_core::fixtures;
-use rowmill_core::in_memory::{InMemoryJobStore, InMemoryQueue};
 use rowmill_core::model::job::{Awaits, Job};
 use rowmill_core::model::job_event::JobEvent;
 use rowmill_core::ports::{Admissions, Ceilings, Events, NewJob, PortError};
 use rowmill_core::progress::waits::Waker;
+use rowmill_testing::fixtures;
+use rowmill_testing::in_memory::{InMemoryJobStore, InMemoryQueue};
 use serde_json::{Value, json};
 
 use crate::announce::Announcer;

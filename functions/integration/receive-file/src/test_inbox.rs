@@ -6,10 +6,6 @@ use std::time::Duration;
 
 use create_job::create::{CreateLimits, Creator};
 use rowmill_core::callers::blocked::BlockCheck;
-use rowmill_core::in_memory::{
-    CountingEntropy, InMemoryDeliveries, InMemoryJobStore, InMemoryObjects, InMemoryQueue, InMemoryQuotas,
-    InMemoryRecordStore, InMemoryUploadStore, ManualClock,
-};
 use rowmill_core::job_types::{JobTypes, Validate};
 use rowmill_core::model::ids::Owner;
 use rowmill_core::model::job::Job;
@@ -18,6 +14,10 @@ use rowmill_core::ports::processor::JobType;
 use rowmill_core::ports::{Ceilings, Clock, Objects};
 use rowmill_core::wiring::{Port, Ports};
 use rowmill_settings::{BucketSettings, OtherBuckets};
+use rowmill_testing::in_memory::{
+    CountingEntropy, InMemoryDeliveries, InMemoryJobStore, InMemoryObjects, InMemoryQueue, InMemoryQuotas,
+    InMemoryRecordStore, InMemoryUploadStore, ManualClock,
+};
 use serde_json::{Value, json};
 
 use crate::handler::Inbox;

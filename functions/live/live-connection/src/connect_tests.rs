@@ -4,12 +4,12 @@ use std::time::Duration;
 use async_trait::async_trait;
 use futures::future::join_all;
 use jiff::Timestamp;
-use rowmill_core::in_memory::{InMemoryLive, ManualClock};
 use rowmill_core::model::ids::Owner;
 use rowmill_core::model::live::{
     CONNECTION_LIFETIME, Connection, ConnectionId, TICKET_LIFETIME, Ticket, TicketDigest, Topic,
 };
 use rowmill_core::ports::{Clock, Connections, PortError, Subscriptions, Tickets};
+use rowmill_testing::in_memory::{InMemoryLive, ManualClock};
 use tokio::sync::Barrier;
 
 use crate::connect::{Doorkeeper, Opened};

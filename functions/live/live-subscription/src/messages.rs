@@ -101,7 +101,7 @@ impl MessageBounds {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rowmill_core::in_memory::{CountingEntropy, InMemoryQuotas};
+    use rowmill_testing::in_memory::{CountingEntropy, InMemoryQuotas};
     use std::time::Duration;
 
     const LIMITS: MessageLimits =

@@ -1,10 +1,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use rowmill_core::in_memory::{CountingEntropy, InMemoryLive, ManualClock};
 use rowmill_core::model::ids::Owner;
 use rowmill_core::model::live::{CONNECTION_LIFETIME, Connection, ConnectionId, TICKET_LIFETIME, Ticket, TicketDigest};
 use rowmill_core::ports::{Clock, Connections, Tickets};
+use rowmill_testing::in_memory::{CountingEntropy, InMemoryLive, ManualClock};
 
 use crate::issue::{TicketError, TicketOffice};
 

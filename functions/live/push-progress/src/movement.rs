@@ -54,8 +54,8 @@ fn has_ended(before: Option<&Job>, after: &Job) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rowmill_core::fixtures;
     use rowmill_core::model::job::states::Status;
+    use rowmill_testing::fixtures;
 
     fn job(attempt: u32, status: Status) -> Job {
         Job { attempt, ..fixtures::job_in(status) }

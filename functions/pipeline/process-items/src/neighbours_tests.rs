@@ -9,13 +9,13 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use futures::future::{join_all, select_all};
 use jiff::Timestamp;
-use rowmill_core::fixtures;
-use rowmill_core::in_memory::CountingEntropy;
 use rowmill_core::items::input::SHARED_READ_MAX_BYTES;
 use rowmill_core::model::ids::RunId;
 use rowmill_core::model::messages::{ChunkMessage, DeliveryMode, StoredText};
 use rowmill_core::ports::{Entropy, ObjectHead, Objects, PortError, PortResult};
 use rowmill_core::text::{Chunk, ChunkMode};
+use rowmill_testing::fixtures;
+use rowmill_testing::in_memory::CountingEntropy;
 use tokio::sync::Semaphore;
 
 use crate::neighbours::{Neighbours, SharedObjects, SharedRead};

@@ -2,7 +2,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use rowmill_core::fixtures;
 use rowmill_core::model::checkpoint::{Checkpoint, InFlight, Suspects};
 use rowmill_core::model::ids::RunId;
 use rowmill_core::model::job::states::{Phase, Status};
@@ -11,6 +10,7 @@ use rowmill_core::model::job_type_limits::JobTypeLimits;
 use rowmill_core::model::messages::{ChunkMessage, DeliveryMode};
 use rowmill_core::model::tally::{Mark, MarkKind, Tally};
 use rowmill_core::model::task::TaskTerms;
+use rowmill_testing::fixtures;
 
 use crate::end::{ChunkEnd, Conclusion};
 use crate::plan::{Facts, Plan, RunMode, Step};

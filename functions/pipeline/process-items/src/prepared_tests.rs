@@ -4,8 +4,6 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use rowmill_aws::host::batch_threads::BatchThreads;
-use rowmill_core::fixtures;
-use rowmill_core::in_memory::{CountingEntropy, InMemoryJobStore, InMemoryObjects, InlineBatchRunner, ManualClock};
 use rowmill_core::job_types::JobTypes;
 use rowmill_core::model::ids::JobGuid;
 use rowmill_core::model::job::Job;
@@ -13,6 +11,8 @@ use rowmill_core::model::messages::ChunkMessage;
 use rowmill_core::model::spec::Spec;
 use rowmill_core::ports::processor::{Item, ItemError, ItemOutcome, ItemProcessor, JobType, ParamsError};
 use rowmill_core::ports::{Admissions, Ceilings, Clock, Entropy, NewJob};
+use rowmill_testing::fixtures;
+use rowmill_testing::in_memory::{CountingEntropy, InMemoryJobStore, InMemoryObjects, InlineBatchRunner, ManualClock};
 
 use crate::prepared::PreparedJobs;
 

@@ -4,8 +4,6 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use jiff::{Timestamp, Unit};
-use rowmill_core::fixtures;
-use rowmill_core::in_memory::{CountingEntropy, InMemoryJobStore, InMemoryObjects, InlineBatchRunner, ManualClock};
 use rowmill_core::items::input::{InputError, InputItem, read_input};
 use rowmill_core::model::ids::{FileGuid, JobGuid};
 use rowmill_core::model::job::{Job, Priority, Stop, StopCode};
@@ -18,6 +16,8 @@ use rowmill_core::ports::{
 };
 use rowmill_core::progress::update::stop_attempt;
 use rowmill_core::text::{Chunk, ChunkLimits, ChunkMode, Dialect, Format, Head};
+use rowmill_testing::fixtures;
+use rowmill_testing::in_memory::{CountingEntropy, InMemoryJobStore, InMemoryObjects, InlineBatchRunner, ManualClock};
 
 use crate::end::{ChunkEnd, Conclusion, RunError};
 use crate::prepared::Prepared;

@@ -1,14 +1,14 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use rowmill_core::fixtures;
-use rowmill_core::in_memory::InMemoryRecordStore;
 use rowmill_core::model::chunk_index::RecordPosition;
 use rowmill_core::model::ids::JobGuid;
 use rowmill_core::model::records::{Dataset, DatasetRecord, RecordItem, RecordVersion, Writer};
 use rowmill_core::model::spec::KeysOf;
 use rowmill_core::ports::RecordStore;
 use rowmill_core::text::{ChunkLimits, Position};
+use rowmill_testing::fixtures;
+use rowmill_testing::in_memory::InMemoryRecordStore;
 
 use crate::cut::CutError;
 use crate::dataset::DatasetCut;

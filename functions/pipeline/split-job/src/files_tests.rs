@@ -4,13 +4,13 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use jiff::Timestamp;
-use rowmill_core::fixtures;
-use rowmill_core::in_memory::InMemoryObjects;
 use rowmill_core::model::files::{FileList, FilePosition, ListedFile};
 use rowmill_core::model::spec::{SourceFile, Spec};
 use rowmill_core::ports::{Clock, Objects};
 use rowmill_core::text::{Chunk, ChunkLimits, Position};
 use rowmill_formats::{Limits, ReadAhead};
+use rowmill_testing::fixtures;
+use rowmill_testing::in_memory::InMemoryObjects;
 
 use crate::cut::{CutError, CutTally};
 use crate::files::{FileReads, FilesCut};

@@ -92,10 +92,10 @@ pub enum Conclusion {
 
 #[cfg(test)]
 mod tests {
-    use rowmill_core::fixtures;
     use rowmill_core::model::ids::RunId;
     use rowmill_core::model::job::{Awaits, Lease, Resent, StopCode};
     use rowmill_core::text::Position;
+    use rowmill_testing::fixtures;
 
     use super::*;
 

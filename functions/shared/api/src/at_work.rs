@@ -123,8 +123,8 @@ impl WorkerView {
 
 #[cfg(test)]
 mod tests {
-    use rowmill_core::fixtures;
     use rowmill_core::model::task::{Holder, Task};
+    use rowmill_testing::fixtures;
 
     use super::*;
 

@@ -10,7 +10,9 @@ use divan::counter::{BytesCount, ItemsCount};
 use rowmill_core::text::{Chunk, ChunkCutter, ChunkLimits, ChunkMode, Dialect, Format, Position};
 
 fn main() {
-    divan::main();
+    // As the threads have that check rows.
+    let thread = std::thread::Builder::new().stack_size(rowmill_core::text::CHECK_STACK_BYTES).spawn(divan::main);
+    thread.expect("a thread").join().expect("benchmarks that end");
 }
 
 /// The notation of the rows.

@@ -36,9 +36,13 @@ pub mod whole;
 pub mod wiring;
 pub mod words;
 
-#[cfg(feature = "testing")]
-pub mod contract;
-#[cfg(any(test, feature = "testing"))]
+// What its unit tests share with the tests of the other crates. `rowmill-testing` needs this crate, so its files are
+// compiled here once more.
+#[cfg(test)]
+extern crate self as rowmill_core;
+#[cfg(test)]
+#[path = "../../testing/src/fixtures.rs"]
 pub mod fixtures;
-#[cfg(feature = "testing")]
+#[cfg(test)]
+#[path = "../../testing/src/in_memory/mod.rs"]
 pub mod in_memory;

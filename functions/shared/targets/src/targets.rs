@@ -141,9 +141,9 @@ fn job_type(config: &TargetConfig, target: Option<Arc<dyn Target>>) -> Arc<dyn J
 
 #[cfg(test)]
 mod tests {
-    use rowmill_core::in_memory::{InMemoryItemTable, ManualClock};
     use rowmill_core::ports::processor::InputKind;
     use rowmill_core::ports::{TargetError, TargetRequest};
+    use rowmill_testing::in_memory::{InMemoryItemTable, ManualClock};
     use serde_json::json;
 
     use super::*;

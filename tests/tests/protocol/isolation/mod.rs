@@ -13,7 +13,6 @@ use async_trait::async_trait;
 use dead_letter::settle::{DeadLetterEnd, DeadMessage};
 use process_items::end::ChunkEnd;
 use process_items::limits::RunLimits;
-use rowmill_core::in_memory::ManualClock;
 use rowmill_core::model::ids::JobGuid;
 use rowmill_core::model::job::states::Status;
 use rowmill_core::model::messages::ChunkMessage;
@@ -21,6 +20,7 @@ use rowmill_core::ports::processor::{CostClass, Item, ItemError, ItemOutcome, It
 use rowmill_core::ports::{Checkpoints, DeadLetters, Jobs, PortError};
 use rowmill_core::text::Record;
 use rowmill_settings::{Deadlines, ProcessTime, VISIBILITY_TIMEOUTS};
+use rowmill_testing::in_memory::ManualClock;
 use serde_json::json;
 
 use crate::chunks_of;

@@ -115,9 +115,9 @@ impl Composition {
 
 #[cfg(test)]
 mod tests {
-    use rowmill_core::fixtures;
-    use rowmill_core::in_memory::InMemoryObjects;
     use rowmill_core::model::results::ResultKind;
+    use rowmill_testing::fixtures;
+    use rowmill_testing::in_memory::InMemoryObjects;
     use serde_json::json;
 
     use super::*;

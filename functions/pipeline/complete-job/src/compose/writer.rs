@@ -237,8 +237,8 @@ mod tests {
     use std::io::Read;
 
     use flate2::read::MultiGzDecoder;
-    use rowmill_core::fixtures;
-    use rowmill_core::in_memory::InMemoryObjects;
+    use rowmill_testing::fixtures;
+    use rowmill_testing::in_memory::InMemoryObjects;
 
     use super::*;
 

@@ -31,9 +31,9 @@ pub fn version(job: &Job, counters: Option<&Counters>) -> u64 {
 mod tests {
     use super::*;
     use proptest::prelude::*;
-    use rowmill_core::fixtures;
     use rowmill_core::model::job::states::Status;
     use rowmill_core::model::tally::{Counts, Totals};
+    use rowmill_testing::fixtures;
 
     fn counters(items: u64, succeeded: u64) -> Counters {
         let counts = Counts { succeeded, ..Counts::default() };

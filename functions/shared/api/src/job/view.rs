@@ -204,9 +204,9 @@ fn message(job: &Job, percent: u8) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rowmill_core::fixtures;
     use rowmill_core::model::tally::{Tally, Totals};
     use rowmill_core::text::Position;
+    use rowmill_testing::fixtures;
 
     fn sends(requests: u64) -> Usage {
         Usage::NONE.with_sends(requests)

@@ -43,7 +43,7 @@ impl BlockCheck {
     }
 }
 
-#[cfg(all(test, feature = "testing"))]
+#[cfg(test)]
 mod tests {
     use super::*;
     use crate::in_memory::{InMemoryQuotas, ManualClock};

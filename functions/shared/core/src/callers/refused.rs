@@ -48,7 +48,7 @@ impl RequestCounts for RefusalMemory {
     }
 }
 
-#[cfg(all(test, feature = "testing"))]
+#[cfg(test)]
 mod tests {
     use super::*;
     use crate::model::ids::{Owner, RunId};

@@ -1,6 +1,5 @@
 //! The ports: the interfaces through which the use cases reach the world. Adapters that speak AWS live in
-//! `rowmill-aws`. The in-memory adapters, and the contract suites that every adapter must pass, are in this crate under
-//! the feature `testing`.
+//! `rowmill-aws`. The in-memory adapters, and the contract suites that every adapter must pass, are in `rowmill-testing`.
 
 mod batch_runner;
 mod blocks;

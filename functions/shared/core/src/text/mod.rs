@@ -21,7 +21,6 @@ mod csv;
 mod json;
 mod likely_charset;
 mod scan;
-mod user_text;
 
 pub use self::csv::{Cells, escape_formula, split_cells, unescape_formula};
 pub use bad_record::BadRecord;
@@ -31,8 +30,8 @@ pub use head::{COLUMNS_MAX, Head, HeadError, TITLE_ROWS_MAX, TextParams, declare
 pub use items::{CharsetHint, Items, RawItem, Record, read_items};
 pub use json::{RESERVED_NAMES, has_reserved_name, json_bytes};
 pub use likely_charset::{Utf8Watch, likely_charset};
+pub use rowmill_schema::{CHECK_STACK_BYTES, shortened};
 pub use schema::{ColumnType, RowSchema, SchemaError, SchemaViolation, common_type, type_of_cell, type_of_value};
-pub use user_text::shortened;
 
 #[cfg(test)]
 mod cut_tests;

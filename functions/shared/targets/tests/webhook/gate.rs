@@ -6,11 +6,11 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use rowmill_core::in_memory::ManualClock;
 use rowmill_core::ports::{Clock, Target, TargetError, TargetRequest};
 use rowmill_targets::gate::{
     CALLS_MAX, Gate, GatedTarget, ProcessPermits, RETRY_AFTER_MAX, RETRY_WAIT_MAX, SHUT_FOR, TRIES_MAX, UNANSWERED_MAX,
 };
+use rowmill_testing::in_memory::ManualClock;
 use tokio::sync::Semaphore;
 
 use crate::server::{Reply, Server};

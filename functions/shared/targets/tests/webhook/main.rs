@@ -16,7 +16,6 @@ use async_trait::async_trait;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use hmac::{Hmac, KeyInit, Mac};
-use rowmill_core::in_memory::ManualClock;
 use rowmill_core::model::ids::JobGuid;
 use rowmill_core::ports::processor::Item;
 use rowmill_core::ports::{Clock, Target, TargetError, TargetItem, TargetRequest};
@@ -24,6 +23,7 @@ use rowmill_core::text::Record;
 use rowmill_targets::lookup::{Lookup, SystemLookup};
 use rowmill_targets::signature::{SigningKeys, WebhookSecrets};
 use rowmill_targets::webhook::{Endpoint, WebhookClient, WebhookTarget};
+use rowmill_testing::in_memory::ManualClock;
 use serde_json::{Map, json};
 use sha2::Sha256;
 

@@ -134,9 +134,9 @@ mod tests {
     use super::*;
     use crate::adapters::system::SystemEntropy;
     use rowmill_api::routes::Operation;
-    use rowmill_core::in_memory::{InMemoryQuotas, ManualClock};
     use rowmill_core::model::ids::Owner;
     use rowmill_core::ports::Block;
+    use rowmill_testing::in_memory::{InMemoryQuotas, ManualClock};
 
     struct World {
         quotas: Arc<InMemoryQuotas>,

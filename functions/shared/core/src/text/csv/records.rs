@@ -11,7 +11,7 @@ use super::cell_reader::{BadCell, CellReader};
 use super::cells::{Cells, RowGroup, RowPlace};
 use crate::text::bad_record::{BadRecord, INVALID_UTF8, RAGGED_ROW, ROW_TOO_LONG};
 use crate::text::scan::hits::Hits;
-use crate::text::user_text::shortened;
+use rowmill_schema::shortened;
 
 /// Maximum number of records read together, which share their memory.
 const GROUP_ROWS: usize = 128;

@@ -6,10 +6,10 @@ use crate::text::csv::cell_reader::CellReader;
 use crate::text::format::{Dialect, Format};
 use crate::text::likely_charset::likely_charset;
 use crate::text::scan::{RecordScanner, Span};
-use crate::text::user_text::shortened;
 use columns::unique_names;
 pub use error::HeadError;
 pub use limits::{COLUMNS_MAX, TITLE_ROWS_MAX};
+use rowmill_schema::shortened;
 
 mod columns;
 mod error;

@@ -3,36 +3,26 @@
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 
-use jsonschema::error::ValidationErrorKind;
-use jsonschema::{Draft, PatternOptions, ValidationError, Validator};
+use rowmill_schema::{Bounded, Pattern, Validator};
+pub use rowmill_schema::{SchemaError, SchemaViolation};
 use serde_json::{Map, Value};
 
 use crate::text::csv::Cells;
 use crate::text::items::Record;
 use crate::text::json::json_bytes;
-use crate::text::user_text::shortened;
-use bounds::{Bounded, check_bounds};
 use coerce::{Coerced, ColumnTypes, Types, coerce};
-pub use error::SchemaError;
 use flat::{CellChecks, FlatSchema, Patterns};
 pub use guess::{ColumnType, common_type, type_of_cell, type_of_value};
 
-mod bounds;
 mod coerce;
-mod error;
 mod flat;
 mod guess;
 
-#[cfg(test)]
-mod bounds_tests;
 #[cfg(test)]
 mod schema_tests;
 
 /// Bytes of memory of a compiled schema for each byte of its JSON, patterns apart. An estimate.
 const HELD_PER_BYTE: usize = 60;
-
-/// Memory that any pattern may take, in bytes: parts of a compiled pattern do not depend on its size.
-const MIN_BYTES: usize = 64 * 1024;
 
 /// Size limit for patterns, compiled to automata, of a schema whose rows are checked quickly: they are compiled
 /// twice then.
@@ -40,9 +30,6 @@ const QUICK_COMPILED_BYTES: usize = 256 * 1024;
 
 /// Memory limit for such a pattern in use, in bytes. Enough for most; others take longer.
 const QUICK_CACHE_BYTES: usize = 128 * 1024;
-
-/// The longest message of a violation, in characters. The validator names all values of an `enum`.
-const MESSAGE_MAX_CHARS: usize = 500;
 
 /// A compiled schema for rows as objects. Without a schema every row is valid.
 ///
@@ -73,18 +60,6 @@ struct Plan {
     checks: Option<CellChecks>,
 }
 
-/// Why a row violates the schema. This fails the item. The message does not quote the content.
-#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("{message}")]
-pub struct SchemaViolation {
-    /// The column with the problem, if it is a single column.
-    pub column: Option<String>,
-    /// The keyword that it breaks.
-    pub rule: Option<String>,
-    /// What is wrong, for the user.
-    pub message: String,
-}
-
 impl RowSchema {
     /// Compiles a schema. Without a schema every row is valid and every cell is a string.
     ///
@@ -95,13 +70,10 @@ impl RowSchema {
         let Some(schema) = schema else {
             return Ok(Self { checks: None });
         };
-        if !schema.is_object() {
-            return Err(SchemaError::NotAnObject);
-        }
-        let bounded = check_bounds(schema)?;
-        let validator = validator(schema, bounded).map_err(|error| SchemaError::from(&error))?;
+        let bounded = Bounded::of(schema)?;
+        let validator = bounded.compile()?;
         let types = ColumnTypes::of(schema);
-        let quick = Bounded { cache_bytes: bounded.cache_bytes.min(QUICK_CACHE_BYTES), ..bounded };
+        let quick = bounded.with_cache(QUICK_CACHE_BYTES);
         let flat = FlatSchema::of(schema, &types, &mut QuickPatterns { bounded: quick, compiled: HashMap::new() });
         let quick_bytes = flat.as_ref().map_or(0, |_| quick.held_bytes());
         let held_bytes = bounded.held_bytes() + quick_bytes + HELD_PER_BYTE * json_bytes(schema);
@@ -161,41 +133,27 @@ impl RowSchema {
             return Err(SchemaViolation { column: None, rule: None, message: "The row is not an object.".to_owned() });
         }
         let Some(checks) = &self.checks else { return Ok(()) };
-        checks.validator.validate(row).map_err(|error| violation(&error, "the value", None))
+        checks.validator.validate_json(row)
     }
 }
 
-/// Compiles a schema with these bounds.
-fn validator(schema: &Value, bounded: Bounded) -> Result<Validator, ValidationError<'static>> {
-    // The limits hold for each pattern; a compiled pattern takes about four times the size of its automaton.
-    let patterns =
-        PatternOptions::regex().size_limit(4 * bounded.compiled_bytes + MIN_BYTES).dfa_size_limit(bounded.cache_bytes);
-    jsonschema::options()
-        .with_draft(Draft::Draft202012)
-        .offline()
-        // Patterns come from users, so matching must take linear time in the length of the cell (no backtracking).
-        .with_pattern_options(patterns)
-        .build(schema)
-}
-
 /// The patterns of a flat schema, each compiled once.
-struct QuickPatterns {
-    bounded: Bounded,
-    compiled: HashMap<String, Arc<Validator>>,
+struct QuickPatterns<'a> {
+    bounded: Bounded<'a>,
+    compiled: HashMap<String, Arc<Pattern>>,
 }
 
-impl Patterns for QuickPatterns {
-    fn compile(&mut self, pattern: &str) -> Option<Arc<Validator>> {
+impl Patterns for QuickPatterns<'_> {
+    fn compile(&mut self, pattern: &str) -> Option<Arc<Pattern>> {
         if self.bounded.compiled_bytes > QUICK_COMPILED_BYTES {
             return None;
         }
         if let Some(known) = self.compiled.get(pattern) {
             return Some(Arc::clone(known));
         }
-        let schema = Value::Object(Map::from_iter([("pattern".to_owned(), pattern.into())]));
-        let validator = Arc::new(validator(&schema, self.bounded).ok()?);
-        self.compiled.insert(pattern.to_owned(), Arc::clone(&validator));
-        Some(validator)
+        let compiled = Arc::new(self.bounded.compile_pattern(pattern)?);
+        self.compiled.insert(pattern.to_owned(), Arc::clone(&compiled));
+        Some(compiled)
     }
 }
 
@@ -220,7 +178,7 @@ impl Checks {
 
     /// Validates the object of these cells.
     fn validate(&self, row: &Value, cells: &Cells) -> Result<(), SchemaViolation> {
-        self.validator.validate(row).map_err(|error| violation(&error, "the cell", Some(cells)))
+        self.validator.validate_cells(row, &|column| cells.get(column).is_some())
     }
 
     fn object_of(&self, cells: &Cells) -> Map<String, Value> {
@@ -243,55 +201,5 @@ fn into_object(row: Value) -> Map<String, Value> {
     match row {
         Value::Object(row) => row,
         _ => Map::new(),
-    }
-}
-
-/// Describes the validator's error. The word `value` replaces the content.
-fn violation(error: &ValidationError<'_>, value: &'static str, cells: Option<&Cells>) -> SchemaViolation {
-    let path = error.instance_path().as_str();
-    let mut segments = path.split('/').skip(1).map(|segment| segment.replace("~1", "/").replace("~0", "~"));
-    let column = segments.next().or_else(|| reported_property(error.kind()));
-    let inside = path.splitn(3, '/').nth(2);
-    let what = match error.kind() {
-        ValidationErrorKind::Required { .. } if inside.is_none() && path.is_empty() => {
-            missing(column.as_deref(), cells).to_owned()
-        }
-        ValidationErrorKind::AdditionalProperties { .. } | ValidationErrorKind::UnevaluatedProperties { .. }
-            if path.is_empty() =>
-        {
-            "the schema does not allow it".to_owned()
-        }
-        ValidationErrorKind::PropertyNames { .. } => "a property's name is not allowed".to_owned(),
-        _ if column.is_none() => error.masked_with("the row").to_string(),
-        _ => error.masked_with(value).to_string(),
-    };
-    let place = match (&column, inside) {
-        (Some(column), Some(inside)) => format!("Column `{}`, at `/{}`: ", shortened(column), shortened(inside)),
-        (Some(column), None) => format!("Column `{}`: ", shortened(column)),
-        (None, _) => String::new(),
-    };
-    let rule = error.kind().keyword();
-    let what = match what.char_indices().nth(MESSAGE_MAX_CHARS) {
-        Some((end, _)) => format!("{}…", &what[..end]),
-        None => what,
-    };
-    SchemaViolation { message: format!("{place}{what} (rule `{rule}`)."), rule: Some(rule.to_owned()), column }
-}
-
-/// The property with the problem, if the validator reports the whole row.
-fn reported_property(kind: &ValidationErrorKind) -> Option<String> {
-    match kind {
-        ValidationErrorKind::Required { property } => property.as_str().map(str::to_owned),
-        ValidationErrorKind::AdditionalProperties { unexpected }
-        | ValidationErrorKind::UnevaluatedProperties { unexpected } => unexpected.first().cloned(),
-        _ => None,
-    }
-}
-
-fn missing(column: Option<&str>, cells: Option<&Cells>) -> &'static str {
-    match (column, cells) {
-        (Some(column), Some(cells)) if cells.get(column).is_some() => "a value is required, but the cell is empty",
-        (_, Some(_)) => "the schema requires it, but the file has no such column",
-        (_, None) => "the schema requires it, but the row does not have it",
     }
 }

@@ -256,7 +256,7 @@ pub fn wake_shard(job: JobGuid) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rowmill_core::fixtures::{full_job, phases};
+    use rowmill_testing::fixtures::{full_job, phases};
 
     #[test]
     fn a_job_reads_back_as_it_was_written() {

@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 use std::sync::Arc;
 
-use jsonschema::Validator;
+use rowmill_schema::Pattern;
 use serde_json::{Map, Value};
 
 use super::plain_number::PlainNumber;
@@ -22,13 +22,13 @@ pub(super) struct CellRule {
     multiple_of: Option<PlainNumber>,
     min_chars: u64,
     max_chars: u64,
-    pattern: Option<Arc<Validator>>,
+    pattern: Option<Arc<Pattern>>,
 }
 
 /// Compiles the patterns of a schema.
 pub(in crate::text::schema) trait Patterns {
-    /// The validator of `{"pattern": …}`. `None` if it would take much memory.
-    fn compile(&mut self, pattern: &str) -> Option<Arc<Validator>>;
+    /// The compiled pattern. `None` if it is not valid, or would take much memory.
+    fn compile(&mut self, pattern: &str) -> Option<Arc<Pattern>>;
 }
 
 /// The answer to whether a cell is valid.
@@ -156,7 +156,7 @@ impl CellRule {
             .options
             .as_ref()
             .is_none_or(|options| options.texts.binary_search_by(|text| text.as_str().cmp(cell)).is_ok())
-            && self.pattern.as_ref().is_none_or(|pattern| pattern.is_valid(&Value::String(cell.to_owned())))
+            && self.pattern.as_ref().is_none_or(|pattern| pattern.is_match(cell))
     }
 
     fn allows_number(&self, number: PlainNumber) -> bool {

@@ -1,0 +1,85 @@
+use jsonschema::{Draft, PatternOptions, ValidationError};
+use serde_json::{Map, Value};
+
+use crate::bounds::Bounded;
+use crate::error::SchemaError;
+use crate::violation::{Row, SchemaViolation, violation};
+
+/// Memory that any pattern may take, in bytes: parts of a compiled pattern do not depend on its size.
+const MIN_PATTERN_BYTES: usize = 64 * 1024;
+
+/// The stack of a thread that checks many rows, in bytes, and of one that is made for a check. Only what is used takes
+/// memory.
+pub const CHECK_STACK_BYTES: usize = 64 * 1024 * 1024;
+
+/// The stack that counts as enough, in bytes. Where less is left, the work is done on a stack of its own. The deepest row
+/// under the deepest schema takes less than three quarters of it in a build without optimisation (`stack_tests`), and a
+/// quarter in a release build.
+pub(crate) const NEEDED_BYTES: usize = CHECK_STACK_BYTES / 2;
+
+/// A compiled schema.
+#[derive(Debug)]
+pub struct Validator(jsonschema::Validator);
+
+impl Validator {
+    /// Compiles a schema with these bounds.
+    pub(crate) fn compile(schema: &Value, bounded: &Bounded<'_>) -> Result<Self, SchemaError> {
+        on_enough_stack(|| build(schema, bounded).map(Self).map_err(|error| SchemaError::from(&error)))
+    }
+
+    /// Checks a row that is JSON on the stack that there is.
+    #[cfg(test)]
+    pub(crate) fn validate_here(&self, row: &Value) -> Result<(), SchemaViolation> {
+        self.0.validate(row).map_err(|error| violation(&error, &Row::Json))
+    }
+
+    /// Checks a row that is JSON.
+    pub fn validate_json(&self, row: &Value) -> Result<(), SchemaViolation> {
+        self.validate(row, &Row::Json)
+    }
+
+    /// Checks a row that was made of cells. `has_column` tells whether the file has a column.
+    pub fn validate_cells(&self, row: &Value, has_column: &dyn Fn(&str) -> bool) -> Result<(), SchemaViolation> {
+        self.validate(row, &Row::Cells { has_column })
+    }
+
+    fn validate(&self, value: &Value, row: &Row<'_>) -> Result<(), SchemaViolation> {
+        on_enough_stack(|| self.0.validate(value).map_err(|error| violation(&error, row)))
+    }
+}
+
+/// A compiled pattern of a schema.
+#[derive(Debug)]
+pub struct Pattern(jsonschema::Validator);
+
+impl Pattern {
+    /// Compiles a pattern with these bounds; `None` if it is not valid.
+    pub(crate) fn compile(pattern: &str, bounded: &Bounded<'_>) -> Option<Self> {
+        let schema = Value::Object(Map::from_iter([("pattern".to_owned(), pattern.into())]));
+        on_enough_stack(|| build(&schema, bounded).ok().map(Self))
+    }
+
+    /// True if the text matches. That takes a bounded stack: no pattern is tried recursively.
+    pub fn is_match(&self, text: &str) -> bool {
+        self.0.is_valid(&Value::String(text.to_owned()))
+    }
+}
+
+/// Runs this on the stack of the thread if that has room enough, otherwise on a new one: schemas and rows come from
+/// users, and a stack that overflows ends the process, with the work of others in it.
+fn on_enough_stack<T>(work: impl FnOnce() -> T) -> T {
+    stacker::maybe_grow(NEEDED_BYTES, CHECK_STACK_BYTES, work)
+}
+
+fn build(schema: &Value, bounded: &Bounded<'_>) -> Result<jsonschema::Validator, ValidationError<'static>> {
+    // The limits hold for each pattern; a compiled pattern takes about four times the size of its automaton.
+    let patterns = PatternOptions::regex()
+        .size_limit(4 * bounded.compiled_bytes + MIN_PATTERN_BYTES)
+        .dfa_size_limit(bounded.cache_bytes);
+    jsonschema::options()
+        .with_draft(Draft::Draft202012)
+        .offline()
+        // Patterns come from users, so matching must take linear time in the length of the cell (no backtracking).
+        .with_pattern_options(patterns)
+        .build(schema)
+}
