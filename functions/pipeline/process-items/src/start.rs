@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use futures::future::{FutureExt, LocalBoxFuture};
 use rowmill_aws::Runtime;
 use rowmill_aws::host::batch_threads::BatchThreads;
 use rowmill_aws::host::serve;
@@ -26,8 +27,22 @@ use crate::reports::RunReports;
 use crate::run::Runs;
 
 /// Runs `process-items`. `job_types` builds the job types over the records table; those of [`JobTargets`] are added. A
-/// binary with its own job types builds them here.
-pub async fn start(job_types: impl FnOnce(Arc<dyn RecordStore>) -> JobTypes) -> Result<(), BoxError> {
+/// binary with its own job types builds them here. Boxed, so that the function is compiled in this crate, and not in each
+/// binary that starts it.
+pub fn start(
+    job_types: impl FnOnce(Arc<dyn RecordStore>) -> JobTypes + 'static,
+) -> LocalBoxFuture<'static, Result<(), BoxError>> {
+    boxed(Box::new(job_types))
+}
+
+/// What builds the job types.
+type Build = Box<dyn FnOnce(Arc<dyn RecordStore>) -> JobTypes>;
+
+fn boxed(job_types: Build) -> LocalBoxFuture<'static, Result<(), BoxError>> {
+    run(job_types).boxed_local()
+}
+
+async fn run(job_types: Build) -> Result<(), BoxError> {
     let mut runtime = rowmill_aws::start(&FUNCTION).await?;
     let limits = runtime.settings::<RunLimits>()?;
     runtime.ports.batches = Port::given(Arc::new(BatchThreads::new(limits.item_timeout)));

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::future::{BoxFuture, FutureExt};
 use parking_lot::Mutex;
 
 use rowmill_api::routes;
@@ -41,12 +42,16 @@ pub struct Runtime {
     read: Mutex<BTreeSet<&'static str>>,
 }
 
-/// Starts a function.
+/// Starts a function. Boxed, so that it is compiled once, in this crate, and not once per function.
 ///
 /// # Errors
 /// [`StartError::Invalid`] if `LogLevel` is not a filter, [`StartError::Times`], [`StartError::OtherSettings`],
 /// [`StartError::JobTypes`].
-pub async fn start(function: &'static Function) -> Result<Runtime, StartError> {
+pub fn start(function: &'static Function) -> BoxFuture<'static, Result<Runtime, StartError>> {
+    started(function).boxed()
+}
+
+async fn started(function: &'static Function) -> Result<Runtime, StartError> {
     telemetry::start(function.name)?;
     settings::check_times(groups(function).flat_map(|group| (group.settings)()))?;
     let clients = Clients::from_environment().await;
