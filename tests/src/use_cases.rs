@@ -63,7 +63,7 @@ impl Default for Limits {
         let split = SplitLimits::default();
         let times = TimeLimits {
             split: SplitTime { limit: LEASE.saturating_sub(split.margin) },
-            dead_letter: LEASE.saturating_sub(LEASE_MARGIN),
+            dead_letter: CompleteTime { limit: LEASE.saturating_sub(LEASE_MARGIN) },
             ..TimeLimits::default()
         };
         Self {

@@ -113,6 +113,7 @@ pub struct Statement {
     pub sid: &'static str,
     pub why: &'static str,
     pub condition: &'static str,
+    listed: &'static str,
     pub actions: &'static [&'static str],
     /// As YAML.
     pub resources: Vec<String>,
@@ -245,7 +246,7 @@ fn part(id: &str, part: &str) -> (String, String) {
 impl Statement {
     fn of(sid: &'static str, actions: &'static [&'static str], on: On) -> Self {
         let (resources, names) = on.into_iter().unzip();
-        Self { sid, why: "", condition: "", actions, resources, names, of_trigger: "", unseen: &[] }
+        Self { sid, why: "", condition: "", listed: "", actions, resources, names, of_trigger: "", unseen: &[] }
     }
 }
 
@@ -262,8 +263,8 @@ fn of_right(right: &'static Use) -> Statement {
         [] => right.resources.iter().map(|resource| part(resource.id, "")).chain(value).collect(),
         parts => parts.iter().map(named).collect(),
     };
-    let Use { why, condition, unseen, .. } = *right;
-    Statement { why, condition, unseen, ..Statement::of(right.sid, right.actions, on) }
+    let Use { why, condition, listed, unseen, .. } = *right;
+    Statement { why, condition, listed, unseen, ..Statement::of(right.sid, right.actions, on) }
 }
 
 /// What event source mappings do in the role of a function.

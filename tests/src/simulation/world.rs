@@ -209,7 +209,7 @@ fn limits(plan: &Plan, broken: Broken) -> Limits {
     let times = TimeLimits {
         split: SplitTime { limit: LEASE.saturating_sub(MARGIN) },
         complete: CompleteTime { limit: TIMEOUT },
-        dead_letter: LEASE.saturating_sub(LEASE_MARGIN),
+        dead_letter: CompleteTime { limit: LEASE.saturating_sub(LEASE_MARGIN) },
         ..TimeLimits::default()
     };
     let resend_after = if broken == Broken::ResendsAtOnce { Duration::ZERO } else { GRACE };

@@ -61,7 +61,6 @@ impl ChaosStack {
             ("SplitTimeoutSeconds", "5"),
             ("SplitMarginSeconds", "1"),
             ("CompleteTimeoutSeconds", "10"),
-            ("DeadLetterTimeoutSeconds", "5"),
             ("StaleSeconds", "5"),
             ("StopGraceSeconds", "5"),
             ("SweepBackoffMaxSeconds", "10"),

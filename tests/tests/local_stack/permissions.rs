@@ -40,7 +40,7 @@ async fn jobs_under_an_operators_key_survive_lost_messages_and_files_and_missing
         ("ProcessTimeoutSeconds", "3"),
         ("ItemTimeoutSeconds", "1"),
         ("ProcessMarginSeconds", "1"),
-        ("DeadLetterTimeoutSeconds", "5"),
+        ("CompleteTimeoutSeconds", "10"),
         ("StaleSeconds", "5"),
         ("StopGraceSeconds", "5"),
         ("SweepBackoffMaxSeconds", "10"),

@@ -39,9 +39,7 @@ fn a_lane_lets_one_chunk_through_at_a_time() {
 #[test]
 fn the_visibility_timeout_is_six_times_every_allowed_time_limit() {
     let template = template();
-    for parameter in
-        ["SplitTimeoutSeconds", "ProcessTimeoutSeconds", "CompleteTimeoutSeconds", "DeadLetterTimeoutSeconds"]
-    {
+    for parameter in ["SplitTimeoutSeconds", "ProcessTimeoutSeconds", "CompleteTimeoutSeconds"] {
         let visibility = json!({ "Fn::FindInMap": ["SixTimes", { "Ref": parameter }, "Seconds"] });
         for seconds in allowed(&template, parameter) {
             assert_eq!(
@@ -105,17 +103,16 @@ fn queues_of_chunks_have_pollers_or_a_maximum_concurrency() {
         }
         let concurrency = json!({ "MaximumConcurrency": { "Ref": "ItemsMaximumConcurrency" } });
         assert_eq!(*scaling, json!({ "Fn::If": ["HasItemsPollers", {}, concurrency] }), "{queue}");
-        let bounds = json!({
-            "MinimumPollers": { "Ref": "ItemsMinimumPollers" }, "MaximumPollers": { "Ref": "ItemsMaximumPollers" }
-        });
+        // With a dash more, the parts are there also if it is empty.
+        let parts = json!({ "Fn::Split": ["-", { "Fn::Sub": "${ItemsPollers}-" }] });
+        let part = |index: u8| json!({ "Fn::Select": [index, parts] });
+        let bounds = json!({ "MinimumPollers": part(0), "MaximumPollers": part(1) });
         assert_eq!(*pollers, json!({ "Fn::If": ["HasItemsPollers", bounds, no_value] }), "{queue}");
     }
     let document = template.document();
-    let is_off = json!({ "Fn::Equals": [{ "Ref": "ItemsMinimumPollers" }, ""] });
+    let is_off = json!({ "Fn::Equals": [{ "Ref": "ItemsPollers" }, ""] });
     assert_eq!(document["Conditions"]["HasItemsPollers"], json!({ "Fn::Not": [is_off] }));
-    let most = &document["Parameters"]["ItemsMaximumPollers"];
-    assert_eq!((&most["MinValue"], &most["MaxValue"]), (&json!(2), &json!(2000)));
-    assert_eq!(document["Parameters"]["ItemsMinimumPollers"]["Default"], "", "off by default");
+    assert_eq!(document["Parameters"]["ItemsPollers"]["Default"], "", "off by default");
 }
 
 /// Chunks of low priority wait by design.

@@ -16,8 +16,7 @@ const SHORTEST_IN_PRODUCTION: u64 = 60;
 #[test]
 fn time_limits_are_within_the_assumptions_of_the_protocol() {
     let template = template();
-    for limit in ["SplitTimeoutSeconds", "ProcessTimeoutSeconds", "CompleteTimeoutSeconds", "DeadLetterTimeoutSeconds"]
-    {
+    for limit in ["SplitTimeoutSeconds", "ProcessTimeoutSeconds", "CompleteTimeoutSeconds"] {
         let is_for_production = |seconds: &u64| *seconds >= SHORTEST_IN_PRODUCTION;
         assert!(
             allowed(&template, limit).iter().all(|seconds| is_for_production(seconds) || *seconds <= 10),

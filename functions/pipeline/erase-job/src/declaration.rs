@@ -26,7 +26,9 @@ pub static FUNCTION: Function = Function {
         .why("It claims a deleted job, or deletes one that has expired, and erases its rows."),
         Use::of("JobsDue", &["dynamodb:Query"], &[JOBS_TABLE]).parts(&["/index/wake-index"]),
         Use::of("Results", &["s3:DeleteObject"], &[BUCKET]).parts(&["/results/*"]),
-        Use::of("ListResults", &["s3:ListBucket"], &[BUCKET]).why("It erases all objects below the name of a job."),
+        Use::of("ListResults", &["s3:ListBucket"], &[BUCKET])
+            .listed("results/*")
+            .why("It erases all objects below the name of a job."),
     ],
     errors: Errors::Any(Advice { meanwhile: "nobody sees the job, and it is tried again", todo: "its log" }),
     ..Function::DEFAULT

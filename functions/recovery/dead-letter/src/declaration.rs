@@ -12,7 +12,7 @@ pub static FUNCTION: Function = Function {
     name: "dead-letter",
     purpose: "Records the messages that a queue gave up on, and makes sure that their jobs end.",
     triggers: &[Trigger::DeadLetters(&[JOBS_QUEUE, ITEMS_QUEUE, LANES_QUEUE, COMPLETIONS_QUEUE])],
-    timeout: Figure::Set("DeadLetterTimeoutSeconds"),
+    timeout: Figure::Set("CompleteTimeoutSeconds"),
     memory_megabytes: Figure::Is(256),
     settings: &[DeadLetterLimits::GROUP, JobTypeSettings::GROUP],
     uses: &[

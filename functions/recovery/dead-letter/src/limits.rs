@@ -23,6 +23,6 @@ impl DeadLetterLimits {
     }
 
     pub fn lease(&self) -> Duration {
-        self.times.dead_letter + LEASE_MARGIN
+        self.times.dead_letter.limit + LEASE_MARGIN
     }
 }

@@ -163,6 +163,8 @@ pub struct Use {
     pub parts: &'static [&'static str],
     /// What else it is on: a value in YAML, and how documents name it.
     pub value: Option<(&'static str, &'static str)>,
+    /// The names of objects that it may list, as a pattern; empty if it is no right to list.
+    pub listed: &'static str,
     /// The condition of the template without which there is no such statement.
     pub condition: &'static str,
     /// A comment in the template.
@@ -173,7 +175,7 @@ pub struct Use {
 
 impl Use {
     pub const fn of(sid: &'static str, actions: &'static [&'static str], resources: &'static [Resource]) -> Self {
-        Self { sid, actions, resources, parts: &[], value: None, condition: "", why: "", unseen: &[] }
+        Self { sid, actions, resources, parts: &[], value: None, listed: "", condition: "", why: "", unseen: &[] }
     }
 
     /// The function knows the names of these resources, and needs no right.
@@ -218,6 +220,11 @@ impl Use {
     #[must_use]
     pub const fn parts(self, parts: &'static [&'static str]) -> Self {
         Self { parts, ..self }
+    }
+
+    #[must_use]
+    pub const fn listed(self, listed: &'static str) -> Self {
+        Self { listed, ..self }
     }
 
     #[must_use]

@@ -36,12 +36,17 @@ const BOUNDS: [Bound; 6] = [
 ];
 
 /// In a stack for tests, which has one clock, a shorter time only costs messages and runs.
-const BOUNDS_IN_PRODUCTION: [Bound; 5] = [
+const BOUNDS_IN_PRODUCTION: [Bound; 4] = [
     // A run may begin up to the end of the request that pauses or stops its job.
     ("StopGraceSeconds", 1, &[(PROCESS, 1)], REQUEST_AND_CLOCKS, "running chunks count as skipped, or run twice"),
     ("StaleSeconds", 1, &[("SplitTimeoutSeconds", 1)], 0, "jobs that are being split are recovered"),
-    ("StaleSeconds", 1, &[("CompleteTimeoutSeconds", 1)], 0, "jobs whose results are being composed are recovered"),
-    ("StaleSeconds", 1, &[("DeadLetterTimeoutSeconds", 1)], 0, "jobs whose dead letter is being settled are recovered"),
+    (
+        "StaleSeconds",
+        1,
+        &[("CompleteTimeoutSeconds", 1)],
+        0,
+        "jobs whose results are being composed, or whose dead letter is being settled, are recovered",
+    ),
     // With the shortest time limit of chunks that is 300 s, the time limit of `fetch-file`. None that is fixed is longer.
     ("StaleSeconds", 1, &[(PROCESS, 1)], 240, "what is deleted may be erased while a function is at work on it"),
 ];
@@ -102,7 +107,6 @@ mod tests {
             ("SweepBackoffMaxSeconds", 901, "StaleSeconds", 900),
             ("StaleSeconds", 901, "SplitTimeoutSeconds", 900),
             ("StaleSeconds", 401, "CompleteTimeoutSeconds", 400),
-            ("StaleSeconds", 401, "DeadLetterTimeoutSeconds", 400),
             ("SplitTimeoutSeconds", 22, "SplitMarginSeconds", 20),
         ] {
             let last = limit.rsplit(' ').next().unwrap();

@@ -39,7 +39,8 @@ crate::settings! {
         pub split: SplitTime;
         pub process: ProcessTime;
         pub complete: CompleteTime;
-        pub dead_letter: Duration = Duration::from_secs(60), "DeadLetterTimeoutSeconds";
+        /// The same parameter.
+        pub dead_letter: CompleteTime;
     }
 }
 

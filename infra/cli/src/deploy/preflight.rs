@@ -88,13 +88,13 @@ fn check_name(name: &str, template: &Template) -> Result<(), DeployError> {
 /// Executions that the event source mappings may use at once.
 fn workers(template: &Template, values: &Values) -> i64 {
     let figure = |of: &Value| of.as_i64().or_else(|| values.get(of["Ref"].as_str()?)?.parse().ok());
-    let has_pollers = values.get("ItemsMinimumPollers").is_some_and(|pollers| !pollers.is_empty());
+    let most_pollers = values.get("ItemsPollers").and_then(|pollers| pollers.split_once('-')?.1.parse::<i64>().ok());
     let bound = |mapping: &Value| {
-        let (scaling, pollers) = (&mapping["ScalingConfig"], &mapping["ProvisionedPollerConfig"]["Fn::If"][1]);
-        match scaling.get("Fn::If") {
-            Some(_) if has_pollers => figure(&pollers["MaximumPollers"]).map(|pollers| pollers * POLLER_EXECUTIONS),
-            Some(branches) => figure(&branches[2]["MaximumConcurrency"]),
-            None => figure(&scaling["MaximumConcurrency"]),
+        let scaling = &mapping["ScalingConfig"];
+        match (scaling.get("Fn::If"), most_pollers) {
+            (Some(_), Some(pollers)) => Some(pollers * POLLER_EXECUTIONS),
+            (Some(branches), None) => figure(&branches[2]["MaximumConcurrency"]),
+            (None, _) => figure(&scaling["MaximumConcurrency"]),
         }
     };
     let mappings = template.resources_of("AWS::Lambda::EventSourceMapping");
@@ -146,7 +146,7 @@ mod tests {
 
     fn template() -> Template {
         Template::parse(
-            "Parameters: {Items: {Default: 50}, Pollers: {Default: 4}, ItemsMinimumPollers: {Default: \"\"}, ApiReservedConcurrency: {Default: \"\"}, Chunk: {Default: 500}}\n\
+            "Parameters: {Items: {Default: 50}, ItemsPollers: {Default: \"\"}, ApiReservedConcurrency: {Default: \"\"}, Chunk: {Default: 500}}\n\
              Resources:\n  \
              F: {Type: AWS::Serverless::Function, Metadata: {BuildProperties: {Binary: split-job}}, \
              Properties: {ReservedConcurrentExecutions: 1}}\n  \
@@ -155,8 +155,7 @@ mod tests {
              Properties: {ScalingConfig: {MaximumConcurrency: !Ref Items}}}\n  \
              N: {Type: AWS::Lambda::EventSourceMapping, Properties: {ScalingConfig: {MaximumConcurrency: 2}}}\n  \
              P: {Type: AWS::Lambda::EventSourceMapping, Properties: {\
-             ScalingConfig: !If [HasItemsPollers, {}, {MaximumConcurrency: !Ref Items}], \
-             ProvisionedPollerConfig: !If [HasItemsPollers, {MaximumPollers: !Ref Pollers}, !Ref AWS::NoValue]}}\n  \
+             ScalingConfig: !If [HasItemsPollers, {}, {MaximumConcurrency: !Ref Items}]}}\n  \
              S: {Type: AWS::Lambda::EventSourceMapping, Properties: {}}\n",
         )
         .unwrap()
@@ -174,7 +173,7 @@ mod tests {
         let (template, nothing) = (template(), Values::new());
         let new = values(&template, &nothing, &nothing).unwrap();
         assert_eq!((workers(&template, &new), reserved(&template, &new)), (102, 0));
-        let with_pollers = values(&template, &map([("ItemsMinimumPollers", "2")]), &nothing).unwrap();
+        let with_pollers = values(&template, &map([("ItemsPollers", "2-4")]), &nothing).unwrap();
         assert_eq!(workers(&template, &with_pollers), 92, "ten for each poller");
         let (given, kept) = (map([("Items", "7")]), map([("Items", "9"), ("ApiReservedConcurrency", "20")]));
         let updated = values(&template, &given, &kept).unwrap();
