@@ -48,6 +48,17 @@ fn what_cloudformation_takes_as_other_settings_is_json_of_settings() {
     assert!(names.keys().all(|name| template.other_setting(name).is_some()), "each has its bounds");
 }
 
+/// What Lambda takes: 2 to 200 pollers at least, 2 to 2,000 at most.
+#[test]
+fn what_cloudformation_takes_as_pollers_is_within_what_lambda_takes() {
+    let template = template();
+    let pattern = template.document()["Parameters"]["ItemsPollers"]["AllowedPattern"].as_str().unwrap();
+    let taken = ["", "2-2", "2-5", "10-99", "200-2000"];
+    let refused = ["2", "2-", "-5", "1-5", "201-300", "2-1", "2-2001", "02-5", "2 - 5", "2-5-"];
+    let matches = matching(pattern, taken.into_iter().chain(refused));
+    assert_eq!(matches, [vec![true; taken.len()], vec![false; refused.len()]].concat(), "{pattern}");
+}
+
 /// Which texts match a pattern, by Python's `re`: like that of CloudFormation it looks ahead, which that of Rust does not.
 fn matching<'a>(pattern: &str, texts: impl Iterator<Item = &'a str>) -> Vec<bool> {
     const PROGRAM: &str =

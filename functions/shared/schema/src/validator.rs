@@ -13,8 +13,8 @@ const MIN_PATTERN_BYTES: usize = 64 * 1024;
 pub const CHECK_STACK_BYTES: usize = 64 * 1024 * 1024;
 
 /// The stack that counts as enough, in bytes. Where less is left, the work is done on a stack of its own. The deepest row
-/// under the deepest schema takes less than three quarters of it in a build without optimisation (`stack_tests`), and a
-/// quarter in a release build.
+/// under the deepest schema takes less than three quarters of it in a build without optimisation: `stack_tests`. A release
+/// build takes less.
 pub(crate) const NEEDED_BYTES: usize = CHECK_STACK_BYTES / 2;
 
 /// A compiled schema.
