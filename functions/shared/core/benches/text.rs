@@ -10,9 +10,7 @@ use divan::counter::{BytesCount, ItemsCount};
 use rowmill_core::text::{Chunk, ChunkCutter, ChunkLimits, ChunkMode, Dialect, Format, Position};
 
 fn main() {
-    // As the threads have that check rows.
-    let thread = std::thread::Builder::new().stack_size(rowmill_core::text::CHECK_STACK_BYTES).spawn(divan::main);
-    thread.expect("a thread").join().expect("benchmarks that end");
+    divan::main();
 }
 
 /// The notation of the rows.

@@ -17,5 +17,5 @@ mod stack_tests;
 pub use bounds::Bounded;
 pub use error::SchemaError;
 pub use user_text::shortened;
-pub use validator::{CHECK_STACK_BYTES, Pattern, Validator};
+pub use validator::{Pattern, Validator};
 pub use violation::SchemaViolation;

@@ -1,7 +1,8 @@
 use serde_json::{Map, Value, json};
 
 use crate::bounds::Bounded;
-use crate::validator::NEEDED_BYTES;
+use crate::validator::{COMPILE_STACK_BYTES, Validator, check_stack_bytes};
+use crate::violation::Row;
 
 /// Objects in one another: the reader of JSON takes no more.
 const DEEPEST_ROW: usize = 127;
@@ -19,22 +20,29 @@ fn deepest(level: impl Fn(&Value) -> Value) -> Value {
     deepest.expect("some of them are within the bounds")
 }
 
-/// The deepest row with this at its end.
-fn row(end: Value) -> Value {
-    (1..DEEPEST_ROW).fold(end, |row, _| json!({ "a": row }))
+/// A row with so many objects around this.
+fn row(depth: usize, end: &Value) -> Value {
+    (0..depth).fold(end.clone(), |row, _| json!({ "a": row }))
 }
 
-/// Checks a row on three quarters of the stack that counts as enough. A stack that overflows ends the process.
-fn is_valid(schema: &Value, row: &Value) -> bool {
-    let validator = Bounded::of(schema).unwrap().compile().unwrap();
-    let thread = std::thread::Builder::new().stack_size(NEEDED_BYTES / 4 * 3);
-    std::thread::scope(|scope| {
-        thread.spawn_scoped(scope, || validator.validate_here(row).is_ok()).unwrap().join().unwrap()
+/// Runs this on three quarters of the stack that counts as enough. A stack that overflows ends the process.
+fn on_three_quarters_of<T: Send>(bytes: usize, work: impl FnOnce() -> T + Send) -> T {
+    let thread = std::thread::Builder::new().stack_size(bytes / 4 * 3);
+    std::thread::scope(|scope| thread.spawn_scoped(scope, work).unwrap().join().unwrap())
+}
+
+/// Whether rows of several depths with this at their ends are valid.
+fn check(schema: &Value, end: &Value) -> [bool; 6] {
+    let bounded = Bounded::of(schema).unwrap();
+    let validator = on_three_quarters_of(COMPILE_STACK_BYTES, || Validator::compile_here(schema, &bounded)).unwrap();
+    [0, 1, 2, 10, 50, DEEPEST_ROW - 1].map(|depth| {
+        let row = row(depth, end);
+        on_three_quarters_of(check_stack_bytes(&row), || validator.validate_here(&row, &Row::Json).is_ok())
     })
 }
 
 #[test]
-fn the_deepest_row_under_the_deepest_schema_fits_into_the_stack() {
+fn the_deepest_schema_fits_into_the_stack() {
     type Level = fn(&Value) -> Value;
     let levels: [(&str, Level); 10] = [
         ("$ref", Value::clone),
@@ -51,8 +59,8 @@ fn the_deepest_row_under_the_deepest_schema_fits_into_the_stack() {
     for (keyword, level) in levels {
         println!("{keyword}");
         let schema = deepest(level);
-        assert!(is_valid(&schema, &row(json!({}))), "{keyword}");
-        assert!(!is_valid(&schema, &row(json!({ "a": 0, "b": 1 }))), "{keyword}");
+        assert_eq!(check(&schema, &json!({})), [true; 6], "{keyword}");
+        assert_eq!(check(&schema, &json!({ "a": 0, "b": 1 })), [false; 6], "{keyword}");
     }
     // These look at a choice twice on each level, so a row that is valid takes endless time.
     let unevaluated: [(&str, Level); 2] = [
@@ -61,21 +69,21 @@ fn the_deepest_row_under_the_deepest_schema_fits_into_the_stack() {
     ];
     for (keyword, level) in unevaluated {
         println!("unevaluatedProperties beside {keyword}");
-        assert!(!is_valid(&deepest(level), &row(json!({ "a": 0, "b": 1 }))), "{keyword}");
+        assert_eq!(check(&deepest(level), &json!({ "a": 0, "b": 1 })), [false; 6], "{keyword}");
     }
 }
 
 #[test]
 fn the_reader_of_json_takes_no_deeper_row() {
-    let reads = |row: &Value| serde_json::from_str::<Value>(&row.to_string()).is_ok();
-    assert!(reads(&row(json!({}))));
-    assert!(!reads(&row(json!({ "a": {} }))));
+    let reads = |depth| serde_json::from_str::<Value>(&row(depth, &json!({})).to_string()).is_ok();
+    assert!(reads(DEEPEST_ROW - 1));
+    assert!(!reads(DEEPEST_ROW));
 }
 
 #[test]
 fn a_row_is_checked_on_a_thread_with_little_stack() {
     let schema = deepest(|next| json!({ "oneOf": [next, false] }));
-    let check = || Bounded::of(&schema).unwrap().compile().unwrap().validate_json(&row(json!({}))).is_ok();
-    let thread = std::thread::Builder::new().stack_size(1024 * 1024);
-    assert!(std::thread::scope(|scope| thread.spawn_scoped(scope, check).unwrap().join().unwrap()));
+    let row = row(DEEPEST_ROW - 1, &json!({}));
+    let check = || Bounded::of(&schema).unwrap().compile().unwrap().validate_json(&row).is_ok();
+    assert!(on_three_quarters_of(1024 * 1024, check));
 }

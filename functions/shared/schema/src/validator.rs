@@ -8,14 +8,12 @@ use crate::violation::{Row, SchemaViolation, violation};
 /// Memory that any pattern may take, in bytes: parts of a compiled pattern do not depend on its size.
 const MIN_PATTERN_BYTES: usize = 64 * 1024;
 
-/// The stack of a thread that checks many rows, in bytes, and of one that is made for a check. Only what is used takes
-/// memory.
-pub const CHECK_STACK_BYTES: usize = 64 * 1024 * 1024;
+/// The stack that counts as enough to compile a schema, in bytes. The deepest one takes less than three quarters of it in
+/// a build without optimisation: `stack_tests`. A release build takes less.
+pub(crate) const COMPILE_STACK_BYTES: usize = 4 * 1024 * 1024;
 
-/// The stack that counts as enough, in bytes. Where less is left, the work is done on a stack of its own. The deepest row
-/// under the deepest schema takes less than three quarters of it in a build without optimisation: `stack_tests`. A release
-/// build takes less.
-pub(crate) const NEEDED_BYTES: usize = CHECK_STACK_BYTES / 2;
+/// The same to check a row, in bytes for each level of the row.
+const LEVEL_STACK_BYTES: usize = 256 * 1024;
 
 /// A compiled schema.
 #[derive(Debug)]
@@ -24,13 +22,12 @@ pub struct Validator(jsonschema::Validator);
 impl Validator {
     /// Compiles a schema with these bounds.
     pub(crate) fn compile(schema: &Value, bounded: &Bounded<'_>) -> Result<Self, SchemaError> {
-        on_enough_stack(|| build(schema, bounded).map(Self).map_err(|error| SchemaError::from(&error)))
+        on_enough_stack(COMPILE_STACK_BYTES, || Self::compile_here(schema, bounded))
     }
 
-    /// Checks a row that is JSON on the stack that there is.
-    #[cfg(test)]
-    pub(crate) fn validate_here(&self, row: &Value) -> Result<(), SchemaViolation> {
-        self.0.validate(row).map_err(|error| violation(&error, &Row::Json))
+    /// The same on the stack that there is.
+    pub(crate) fn compile_here(schema: &Value, bounded: &Bounded<'_>) -> Result<Self, SchemaError> {
+        build(schema, bounded).map(Self).map_err(|error| SchemaError::from(&error))
     }
 
     /// Checks a row that is JSON.
@@ -44,7 +41,12 @@ impl Validator {
     }
 
     fn validate(&self, value: &Value, row: &Row<'_>) -> Result<(), SchemaViolation> {
-        on_enough_stack(|| self.0.validate(value).map_err(|error| violation(&error, row)))
+        on_enough_stack(check_stack_bytes(value), || self.validate_here(value, row))
+    }
+
+    /// The same on the stack that there is.
+    pub(crate) fn validate_here(&self, value: &Value, row: &Row<'_>) -> Result<(), SchemaViolation> {
+        self.0.validate(value).map_err(|error| violation(&error, row))
     }
 }
 
@@ -56,7 +58,7 @@ impl Pattern {
     /// Compiles a pattern with these bounds; `None` if it is not valid.
     pub(crate) fn compile(pattern: &str, bounded: &Bounded<'_>) -> Option<Self> {
         let schema = Value::Object(Map::from_iter([("pattern".to_owned(), pattern.into())]));
-        on_enough_stack(|| build(&schema, bounded).ok().map(Self))
+        on_enough_stack(COMPILE_STACK_BYTES, || build(&schema, bounded).ok().map(Self))
     }
 
     /// True if the text matches. That takes a bounded stack: no pattern is tried recursively.
@@ -65,10 +67,24 @@ impl Pattern {
     }
 }
 
-/// Runs this on the stack of the thread if that has room enough, otherwise on a new one: schemas and rows come from
+/// The stack that counts as enough to check this row, in bytes. Hardly a row is so deep that a thread has less.
+pub(crate) fn check_stack_bytes(row: &Value) -> usize {
+    LEVEL_STACK_BYTES * (2 + depth(row))
+}
+
+/// Number of arrays and objects in one another.
+fn depth(value: &Value) -> usize {
+    match value {
+        Value::Array(items) => 1 + items.iter().map(depth).max().unwrap_or_default(),
+        Value::Object(members) => 1 + members.values().map(depth).max().unwrap_or_default(),
+        _ => 0,
+    }
+}
+
+/// Runs this on the stack of the thread if that has so much room left, otherwise on a new one: schemas and rows come from
 /// users, and a stack that overflows ends the process, with the work of others in it.
-fn on_enough_stack<T>(work: impl FnOnce() -> T) -> T {
-    stacker::maybe_grow(NEEDED_BYTES, CHECK_STACK_BYTES, work)
+fn on_enough_stack<T>(bytes: usize, work: impl FnOnce() -> T) -> T {
+    stacker::maybe_grow(bytes, bytes, work)
 }
 
 fn build(schema: &Value, bounded: &Bounded<'_>) -> Result<jsonschema::Validator, ValidationError<'static>> {

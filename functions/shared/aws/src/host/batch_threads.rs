@@ -21,7 +21,6 @@ use rowmill_core::model::spec::Spec;
 use rowmill_core::ports::patience;
 use rowmill_core::ports::processor::{ItemProcessor, JobType, ParamsError};
 use rowmill_core::ports::{BatchEnd, BatchRunner, ItemBatch, ItemObserver, observed};
-use rowmill_core::text::CHECK_STACK_BYTES;
 use tokio::runtime::Handle;
 use tokio::sync::{Notify, oneshot};
 use tokio::time::{sleep, timeout};
@@ -66,8 +65,7 @@ impl BatchRunner for BatchThreads {
         let (handle, observer) = (Handle::current(), Arc::clone(&watch));
         let (answer, answered) = oneshot::channel();
         let patience = patience::current();
-        let builder = std::thread::Builder::new().name("batch".to_owned()).stack_size(CHECK_STACK_BYTES);
-        let thread = builder.spawn(move || {
+        let thread = std::thread::Builder::new().name("batch".to_owned()).spawn(move || {
             let run = || handle.block_on(watched(&observer, patience::of(patience, batch.results())));
             let results = {
                 // Before the answer, so that the receiver finds no thread that is still at work.

@@ -30,7 +30,7 @@ pub use head::{COLUMNS_MAX, Head, HeadError, TITLE_ROWS_MAX, TextParams, declare
 pub use items::{CharsetHint, Items, RawItem, Record, read_items};
 pub use json::{RESERVED_NAMES, has_reserved_name, json_bytes};
 pub use likely_charset::{Utf8Watch, likely_charset};
-pub use rowmill_schema::{CHECK_STACK_BYTES, shortened};
+pub use rowmill_schema::shortened;
 pub use schema::{ColumnType, RowSchema, SchemaError, SchemaViolation, common_type, type_of_cell, type_of_value};
 
 #[cfg(test)]
