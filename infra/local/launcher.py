@@ -20,9 +20,10 @@ import sys
 import threading
 from pathlib import Path
 
-# Python runs this file isolated (`-I`), without the script's folder in its path. No bytecode among the sources.
+# Python runs this file isolated (`-I`), without the script's folder in its path. The first start compiles what it imports, for
+# the later ones, and writes nothing among the sources.
 sys.path.insert(0, str(Path(__file__).parent))
-sys.dont_write_bytecode = True
+sys.pycache_prefix = str(Path(sys.prefix) / "bytecode")
 
 import changes  # noqa: E402
 

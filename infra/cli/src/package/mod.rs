@@ -5,8 +5,9 @@ mod compile_progress;
 mod lambda_image;
 
 use std::io::{Cursor, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
+use std::time::SystemTime;
 
 use bytes::Bytes;
 use zip::write::SimpleFileOptions;
@@ -107,32 +108,63 @@ pub enum PackageError {
 impl Package {
     /// Zips a built function.
     ///
-    /// `compress` makes an upload over a network faster. For a local stack it only costs time.
+    /// `compress` makes an upload over a network faster. Within a machine it only costs time.
     pub fn of(binary: &Binary, compress: bool) -> Result<Self, PackageError> {
-        let executable = binary.read()?;
         let method = if compress { CompressionMethod::Deflated } else { CompressionMethod::Stored };
-        let options = SimpleFileOptions::default().compression_method(method).unix_permissions(0o755);
-        let options = options.last_modified_time(DateTime::default());
-        let mut zip = ZipWriter::new(Cursor::new(Vec::with_capacity(executable.len() + 1024)));
-        let written = zip.start_file("bootstrap", options).and_then(|()| Ok(zip.write_all(&executable)?));
-        let zip = written.and_then(|()| zip.finish()).expect("writing to memory does not fail").into_inner();
-        Ok(Self { name: binary.package.clone(), zip: zip.into() })
+        Ok(Self { name: binary.package.clone(), zip: zip_of(&binary.read()?, method) })
     }
+
+    /// A package for this machine: a script that starts the executable where it is. A whole one has 60 MB, which would be
+    /// copied four times for each function.
+    ///
+    /// The script starts a link in this folder, so that the next build does not change what a running stack runs.
+    pub fn linked(binary: &Binary, folder: &Path) -> Result<Self, PackageError> {
+        let unreadable = |source| PackageError::Unreadable { path: binary.path.clone(), source };
+        let link = binary.link(folder).map_err(unreadable)?;
+        let quoted = link.to_string_lossy().replace('\'', r"'\''");
+        let script = format!("#!/bin/sh\nexec '{quoted}'\n");
+        Ok(Self { name: binary.package.clone(), zip: zip_of(script.as_bytes(), CompressionMethod::Stored) })
+    }
+}
+
+/// The zip file for Lambda with this as its executable.
+fn zip_of(executable: &[u8], method: CompressionMethod) -> Bytes {
+    let options = SimpleFileOptions::default().compression_method(method).unix_permissions(0o755);
+    let options = options.last_modified_time(DateTime::default());
+    let mut zip = ZipWriter::new(Cursor::new(Vec::with_capacity(executable.len() + 1024)));
+    let written = zip.start_file("bootstrap", options).and_then(|()| Ok(zip.write_all(executable)?));
+    written.and_then(|()| zip.finish()).expect("writing to memory does not fail").into_inner().into()
 }
 
 impl Binary {
     fn read(&self) -> Result<Vec<u8>, PackageError> {
         std::fs::read(&self.path).map_err(|source| PackageError::Unreadable { path: self.path.clone(), source })
     }
+
+    /// A link to the executable in this folder, under a name that each build of it has anew.
+    fn link(&self, folder: &Path) -> std::io::Result<PathBuf> {
+        let metadata = std::fs::metadata(&self.path)?;
+        let built = metadata.modified()?.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_nanos();
+        let link = folder.join(format!("{}-{built}-{}", self.package, metadata.len()));
+        if !link.exists() {
+            std::fs::create_dir_all(folder)?;
+            // Other file systems have no link to it.
+            std::fs::hard_link(&self.path, &link).or_else(|_| std::fs::copy(&self.path, &link).map(drop))?;
+        }
+        std::path::absolute(link)
+    }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::fs::Permissions;
     use std::io::Read;
+    use std::os::unix::fs::PermissionsExt;
+    use std::process::Command;
 
     use super::*;
 
-    fn zip_of(content: &[u8], compress: bool) -> Bytes {
+    fn package(content: &[u8], compress: bool) -> Bytes {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("split-job");
         std::fs::write(&path, content).unwrap();
@@ -142,7 +174,7 @@ mod tests {
     #[test]
     fn a_package_is_one_executable_bootstrap() {
         for compress in [false, true] {
-            let bytes = zip_of(b"\x7fELF...", compress);
+            let bytes = package(b"\x7fELF...", compress);
             let mut zip = zip::ZipArchive::new(Cursor::new(bytes)).unwrap();
             assert_eq!(zip.len(), 1);
             let mut file = zip.by_index(0).unwrap();
@@ -155,7 +187,33 @@ mod tests {
 
     #[test]
     fn the_same_executable_makes_the_same_zip() {
-        assert_eq!(zip_of(b"one", true), zip_of(b"one", true));
-        assert_ne!(zip_of(b"one", true), zip_of(b"two", true));
+        assert_eq!(package(b"one", true), package(b"one", true));
+        assert_ne!(package(b"one", true), package(b"two", true));
+    }
+
+    #[test]
+    fn a_linked_package_runs_what_was_built_also_after_the_next_build() {
+        let folder = tempfile::tempdir().unwrap();
+        let (path, links) = (folder.path().join("split-job"), folder.path().join("it's here"));
+        let build = |text: &str| {
+            let _ = std::fs::remove_file(&path);
+            std::fs::write(&path, format!("#!/bin/sh\necho {text}\n")).unwrap();
+            std::fs::set_permissions(&path, Permissions::from_mode(0o755)).unwrap();
+        };
+        let linked =
+            || Package::linked(&Binary { package: "split-job".into(), path: path.clone() }, &links).unwrap().zip;
+        let run = |zip: &Bytes| {
+            let mut script = String::new();
+            let mut zip = zip::ZipArchive::new(Cursor::new(zip)).unwrap();
+            zip.by_index(0).unwrap().read_to_string(&mut script).unwrap();
+            String::from_utf8(Command::new("sh").args(["-c", &script]).output().unwrap().stdout).unwrap()
+        };
+        build("first");
+        let first = linked();
+        assert_eq!(linked(), first);
+        build("the second");
+        let second = linked();
+        assert_ne!(second, first);
+        assert_eq!((run(&first).trim(), run(&second).trim()), ("first", "the second"));
     }
 }

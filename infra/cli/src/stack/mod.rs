@@ -181,11 +181,12 @@ impl Stack {
         let build = async {
             options.progress.line(format_args!("Building {} functions", to_build.len()));
             let compiler = Compiler::Cargo { release: options.release };
-            let built = package::build(&options.workspace, &to_build, compiler).await?;
-            let packages = built.iter().chain(&given).map(|binary| Package::of(binary, false));
-            Ok::<_, StackError>(packages.collect::<Result<Vec<_>, _>>()?)
+            Ok::<_, StackError>(package::build(&options.workspace, &to_build, compiler).await?)
         };
-        let (packages, mut stack) = tokio::try_join!(build, Self::running_or_started(options))?;
+        let (built, mut stack) = tokio::try_join!(build, Self::running_or_started(options))?;
+        let links = process::scratch_dir(&options.state_dir).join("functions");
+        let packages = built.iter().chain(&given).map(|binary| Package::linked(binary, &links));
+        let packages = packages.collect::<Result<Vec<_>, _>>()?;
         stack.deploy(options, template, packages).await?;
         Ok(stack)
     }

@@ -248,7 +248,7 @@ fn emulator_log(state_dir: &Path) -> PathBuf {
     state_dir.join("emulator.log")
 }
 
-fn scratch_dir(state_dir: &Path) -> PathBuf {
+pub(super) fn scratch_dir(state_dir: &Path) -> PathBuf {
     state_dir.join("scratch")
 }
 
