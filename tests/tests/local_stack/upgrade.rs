@@ -4,7 +4,7 @@
 //! The older version is in the folder that `ROWMILL_UPGRADE_FROM` names: its `template.yaml`, and the executables of its
 //! functions in `functions`. Without it, the older version is this one in other packages: the update replaces all functions too.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -12,7 +12,7 @@ use std::time::Duration;
 use acceptance::files;
 use acceptance::local_stack::{ApiRequest, LocalStack, accepted, options};
 use futures::future::join_all;
-use rowmill::package::{self, Compiler};
+use rowmill::package;
 use rowmill::stack::StackOptions;
 use rowmill::template::Template;
 use serde_json::{Value, json};
@@ -77,7 +77,7 @@ async fn versions(parameters: &[(&str, &str)]) -> (StackOptions, StackOptions) {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("upgrade");
     let mut present = options(folder.clone(), parameters);
     let names = functions(&present.template);
-    let built = package::build(&present.workspace, &names, Compiler::Cargo { release: false }).await;
+    let built = package::build_for_this_machine(&present.workspace, &names, false).await;
     let built = built.expect("the functions compile").into_iter();
     present.binaries = built.map(|binary| (binary.package, binary.path)).collect();
     let older = match std::env::var_os("ROWMILL_UPGRADE_FROM").map(PathBuf::from) {
@@ -98,17 +98,14 @@ fn functions(template: &Path) -> Vec<String> {
     functions.into_iter().map(|function| function.package).collect()
 }
 
-/// The same executables with a byte behind them, which makes other packages of them.
+/// The same functions from copies of their executables.
 fn copies(binaries: &BTreeMap<String, PathBuf>, folder: &Path) -> BTreeMap<String, PathBuf> {
     std::fs::create_dir_all(folder).expect("a folder");
-    let copy = |(name, path): (&String, &PathBuf)| {
-        let mut executable = std::fs::read(path).expect("an executable");
-        executable.push(0);
-        let copy = folder.join(name);
-        std::fs::write(&copy, executable).expect("room for a copy");
-        (name.clone(), copy)
-    };
-    binaries.iter().map(copy).collect()
+    let copy_of = |path: &PathBuf| folder.join(path.file_name().expect("a file"));
+    for path in binaries.values().collect::<BTreeSet<_>>() {
+        std::fs::copy(path, copy_of(path)).expect("room for a copy");
+    }
+    binaries.iter().map(|(name, path)| (name.clone(), copy_of(path))).collect()
 }
 
 /// A job, and its end.

@@ -1,6 +1,6 @@
 //! The Lambda function `browse-datasets`.
 
 #[tokio::main]
-async fn main() -> Result<(), lambda_runtime::Error> {
+pub async fn main() -> Result<(), lambda_runtime::Error> {
     browse_datasets::start::start().await
 }

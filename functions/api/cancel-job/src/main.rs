@@ -1,6 +1,6 @@
 //! The Lambda function `cancel-job`.
 
 #[tokio::main]
-async fn main() -> Result<(), lambda_runtime::Error> {
+pub async fn main() -> Result<(), lambda_runtime::Error> {
     cancel_job::start::start().await
 }

@@ -3,6 +3,6 @@
 use rowmill_core::job_types::JobTypes;
 
 #[tokio::main]
-async fn main() -> Result<(), lambda_runtime::Error> {
+pub async fn main() -> Result<(), lambda_runtime::Error> {
     create_job::start::start(JobTypes::built_in(None)).await
 }

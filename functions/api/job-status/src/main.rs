@@ -1,6 +1,6 @@
 //! The Lambda function `job-status`.
 
 #[tokio::main]
-async fn main() -> Result<(), lambda_runtime::Error> {
+pub async fn main() -> Result<(), lambda_runtime::Error> {
     job_status::start::start().await
 }

@@ -1,6 +1,6 @@
 //! The Lambda function `redrive-job`.
 
 #[tokio::main]
-async fn main() -> Result<(), lambda_runtime::Error> {
+pub async fn main() -> Result<(), lambda_runtime::Error> {
     redrive_job::start::start().await
 }

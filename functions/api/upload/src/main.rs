@@ -1,6 +1,6 @@
 //! The Lambda function `upload`.
 
 #[tokio::main]
-async fn main() -> Result<(), lambda_runtime::Error> {
+pub async fn main() -> Result<(), lambda_runtime::Error> {
     upload::start::start().await
 }

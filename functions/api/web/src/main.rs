@@ -1,6 +1,6 @@
 //! The Lambda function `web`.
 
 #[tokio::main]
-async fn main() -> Result<(), lambda_runtime::Error> {
+pub async fn main() -> Result<(), lambda_runtime::Error> {
     web::start::start(rowmill_core::job_types::JobTypes::built_in(None)).await
 }

@@ -1,6 +1,6 @@
 //! The Lambda function `work-task`.
 
 #[tokio::main]
-async fn main() -> Result<(), lambda_runtime::Error> {
+pub async fn main() -> Result<(), lambda_runtime::Error> {
     work_task::start::start().await
 }

@@ -1,6 +1,6 @@
 //! The Lambda function `announce-job`.
 
 #[tokio::main]
-async fn main() -> Result<(), lambda_runtime::Error> {
+pub async fn main() -> Result<(), lambda_runtime::Error> {
     announce_job::start::start().await
 }

@@ -1,6 +1,6 @@
 //! The Lambda function `fetch-file`.
 
 #[tokio::main]
-async fn main() -> Result<(), lambda_runtime::Error> {
+pub async fn main() -> Result<(), lambda_runtime::Error> {
     fetch_file::start::start().await
 }

@@ -1,6 +1,6 @@
 //! The Lambda function `live-subscription`.
 
 #[tokio::main]
-async fn main() -> Result<(), lambda_runtime::Error> {
+pub async fn main() -> Result<(), lambda_runtime::Error> {
     live_subscription::start::start().await
 }

@@ -1,6 +1,6 @@
 //! The Lambda function `live-ticket`.
 
 #[tokio::main]
-async fn main() -> Result<(), lambda_runtime::Error> {
+pub async fn main() -> Result<(), lambda_runtime::Error> {
     live_ticket::start::start().await
 }

@@ -1,6 +1,6 @@
 //! The Lambda function `push-progress`.
 
 #[tokio::main]
-async fn main() -> Result<(), lambda_runtime::Error> {
+pub async fn main() -> Result<(), lambda_runtime::Error> {
     push_progress::start::start().await
 }

@@ -1,6 +1,6 @@
 //! The Lambda function `complete-job`.
 
 #[tokio::main]
-async fn main() -> Result<(), lambda_runtime::Error> {
+pub async fn main() -> Result<(), lambda_runtime::Error> {
     complete_job::start::start().await
 }

@@ -1,6 +1,6 @@
 //! The Lambda function `erase-job`.
 
 #[tokio::main]
-async fn main() -> Result<(), lambda_runtime::Error> {
+pub async fn main() -> Result<(), lambda_runtime::Error> {
     erase_job::start::start().await
 }

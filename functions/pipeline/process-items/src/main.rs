@@ -3,6 +3,6 @@
 use rowmill_core::job_types::JobTypes;
 
 #[tokio::main]
-async fn main() -> Result<(), lambda_runtime::Error> {
+pub async fn main() -> Result<(), lambda_runtime::Error> {
     process_items::start::start(|records| JobTypes::built_in(Some(records))).await
 }

@@ -1,6 +1,6 @@
 //! The Lambda function `split-job`.
 
 #[tokio::main]
-async fn main() -> Result<(), lambda_runtime::Error> {
+pub async fn main() -> Result<(), lambda_runtime::Error> {
     split_job::start::start().await
 }

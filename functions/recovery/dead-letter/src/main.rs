@@ -1,6 +1,6 @@
 //! The Lambda function `dead-letter`.
 
 #[tokio::main]
-async fn main() -> Result<(), lambda_runtime::Error> {
+pub async fn main() -> Result<(), lambda_runtime::Error> {
     dead_letter::start::start().await
 }

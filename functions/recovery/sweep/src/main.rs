@@ -1,6 +1,6 @@
 //! The Lambda function `sweep`.
 
 #[tokio::main]
-async fn main() -> Result<(), lambda_runtime::Error> {
+pub async fn main() -> Result<(), lambda_runtime::Error> {
     sweep::start::start().await
 }

@@ -43,6 +43,31 @@ pub async fn build(workspace: &Path, packages: &[String], compiler: Compiler) ->
     Ok(binaries)
 }
 
+/// The executable with all functions of this repository.
+const ALL_FUNCTIONS: &str = "all-functions";
+
+/// Builds the named functions for this machine: all in one executable, which is linked once. Those that it does not have
+/// are built as [`build`] does.
+pub async fn build_for_this_machine(
+    workspace: &Path,
+    functions: &[String],
+    release: bool,
+) -> Result<Vec<Binary>, PackageError> {
+    if functions.is_empty() {
+        return Ok(Vec::new());
+    }
+    let compiler = Compiler::Cargo { release };
+    let all = build(workspace, &[ALL_FUNCTIONS.to_owned()], compiler).await?.remove(0).path;
+    let unlisted = |source| PackageError::Unlisted { path: all.clone(), source };
+    let list = Command::new(&all).stdin(Stdio::null()).output().await.map_err(unlisted)?;
+    let list = String::from_utf8_lossy(&list.stdout);
+    let in_all = |name: &String| list.lines().any(|function| function == name);
+    let (has, others) = functions.iter().cloned().partition::<Vec<_>, _>(in_all);
+    let mut binaries = build(workspace, &others, compiler).await?;
+    binaries.extend(has.into_iter().map(|package| Binary { package, path: all.clone() }));
+    Ok(binaries)
+}
+
 /// Arguments that select the binaries.
 ///
 /// `--bin` from the root of the workspace, not `--package`: cargo then compiles dependencies with the features that the

@@ -13,7 +13,7 @@ use bytes::Bytes;
 use zip::write::SimpleFileOptions;
 use zip::{CompressionMethod, DateTime, ZipWriter};
 
-pub use build::{build, cargo, forget_outer_cargo};
+pub use build::{build, build_for_this_machine, cargo, forget_outer_cargo};
 use lambda_image::Unfit;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -91,6 +91,12 @@ pub enum PackageError {
     /// cargo succeeded, but did not report the binary.
     #[error("cargo built no binary `{0}`")]
     Missing(String),
+    #[error("{} does not list its functions", .path.display())]
+    Unlisted {
+        path: PathBuf,
+        #[source]
+        source: std::io::Error,
+    },
     #[error("{package} would not start on Lambda: {source}")]
     Unfit {
         package: String,
@@ -117,12 +123,13 @@ impl Package {
     /// A package for this machine: a script that starts the executable where it is. A whole one has 60 MB, which would be
     /// copied four times for each function.
     ///
-    /// The script starts a link in this folder, so that the next build does not change what a running stack runs.
+    /// The script starts a link in this folder, so that the next build does not change what a running stack runs. It names
+    /// the function, for an executable with several.
     pub fn linked(binary: &Binary, folder: &Path) -> Result<Self, PackageError> {
         let unreadable = |source| PackageError::Unreadable { path: binary.path.clone(), source };
         let link = binary.link(folder).map_err(unreadable)?;
         let quoted = link.to_string_lossy().replace('\'', r"'\''");
-        let script = format!("#!/bin/sh\nexec '{quoted}'\n");
+        let script = format!("#!/bin/sh\nexec '{quoted}' {}\n", binary.package);
         Ok(Self { name: binary.package.clone(), zip: zip_of(script.as_bytes(), CompressionMethod::Stored) })
     }
 }
@@ -144,8 +151,9 @@ impl Binary {
     /// A link to the executable in this folder, under a name that each build of it has anew.
     fn link(&self, folder: &Path) -> std::io::Result<PathBuf> {
         let metadata = std::fs::metadata(&self.path)?;
+        let name = self.path.file_name().unwrap_or_default().to_string_lossy();
         let built = metadata.modified()?.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_nanos();
-        let link = folder.join(format!("{}-{built}-{}", self.package, metadata.len()));
+        let link = folder.join(format!("{name}-{built}-{}", metadata.len()));
         if !link.exists() {
             std::fs::create_dir_all(folder)?;
             // Other file systems have no link to it.

@@ -19,7 +19,7 @@ use crate::api::{ApiClient, ApiError};
 use crate::aws::{Aws, Target};
 use crate::deploy::{self, DeployError, Deployment, StackArgs};
 use crate::gateway::Gateway;
-use crate::package::{self, Compiler, Package, PackageError};
+use crate::package::{self, Package, PackageError};
 use crate::progress::Progress;
 use crate::template::{Template, TemplateError};
 pub use emulator::{EmulatorError, install as install_emulator};
@@ -180,8 +180,7 @@ impl Stack {
 
         let build = async {
             options.progress.line(format_args!("Building {} functions", to_build.len()));
-            let compiler = Compiler::Cargo { release: options.release };
-            Ok::<_, StackError>(package::build(&options.workspace, &to_build, compiler).await?)
+            Ok::<_, StackError>(package::build_for_this_machine(&options.workspace, &to_build, options.release).await?)
         };
         let (built, mut stack) = tokio::try_join!(build, Self::running_or_started(options))?;
         let links = process::scratch_dir(&options.state_dir).join("functions");
