@@ -13,7 +13,7 @@ fn owner() -> Owner {
 
 /// The message that `create-job` sent for a job.
 pub fn split_message(job_guid: JobGuid) -> SplitMessage {
-    SplitMessage { job_guid, attempt: 1, tallies: 0, pauses: 0, owner: owner(), priority: Priority::Normal }
+    SplitMessage { job_guid, attempt: 1, tallies: 0, epoch: 0, owner: owner(), priority: Priority::Normal }
 }
 
 /// The message that completes a job's first attempt.
@@ -43,7 +43,7 @@ pub fn chunk_messages(job_guid: JobGuid, file: &[u8], chunk_max_items: u32) -> V
         job_guid,
         owner: owner(),
         address: address(number),
-        pauses: 0,
+        epoch: 0,
         chunk,
         delivery_mode: DeliveryMode::Fresh,
         max_concurrency: None,

@@ -119,8 +119,8 @@ pub(super) async fn lease_with_permit(
 pub(super) fn unchecked(broken: Broken, attempt: u32, shared: bool, row: Job) -> Job {
     match broken {
         // The messages that it takes are from before the pause.
-        Broken::ProcessPaused if row.is_paused() => Job { phase: Phase::Runnable, pauses: 0, ..row },
-        Broken::ProcessPausedBeside if shared && row.is_paused() => Job { phase: Phase::Runnable, pauses: 0, ..row },
+        Broken::ProcessPaused if row.is_paused() => Job { phase: Phase::Runnable, epoch: 0, ..row },
+        Broken::ProcessPausedBeside if shared && row.is_paused() => Job { phase: Phase::Runnable, epoch: 0, ..row },
         Broken::NextTallyForgotten => Job { tallies_ahead: None, ..row },
         Broken::ProcessPast if row.is_past(attempt) => Job { phase: Phase::Runnable, attempt, ..row },
         _ => row,

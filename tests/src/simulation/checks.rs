@@ -83,14 +83,14 @@ pub fn check_view(job: &Job, view: &JobView, record: &mut JobRecord) -> Checked 
         percent: view.percent,
         items: view.item_count,
         version: view.version,
-        pauses: job.pauses,
+        epoch: job.epoch,
     };
     let before = std::mem::replace(&mut record.shown, shown);
     ensure(shown.version >= before.version, || format!("shown as {shown:?} after {before:?}"))?;
     let further = shown.attempt > before.attempt
         || shown.progress > before.progress
         || shown.items > before.items
-        || shown.pauses > before.pauses;
+        || shown.epoch > before.epoch;
     ensure(shown.version > before.version || !further, || format!("no later version: {shown:?} after {before:?}"))?;
     match shown.attempt == before.attempt {
         true => ensure(shown.progress >= before.progress && shown.percent >= before.percent, || {

@@ -163,7 +163,7 @@ gates!(Updates for GatedJobs {
                     if seen.breaker_pause().is_some() && next.resend_from.is_some() {
                         self.invariants.reach("resumed after a pause by the breaker");
                     }
-                    if seen.resend_from.is_some() && next.resend_from.is_none() && next.pauses == seen.pauses {
+                    if seen.resend_from.is_some() && next.resend_from.is_none() && next.epoch == seen.epoch {
                         self.hub.check(self.invariants.all_resent(job, &self.queues));
                     }
                 }

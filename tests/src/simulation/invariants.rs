@@ -262,7 +262,7 @@ impl Invariants {
             return Ok(());
         }
         // It is dropped.
-        let is_old = message.pauses < job.pauses;
+        let is_old = message.epoch < job.epoch;
         if !is_old {
             record.in_flight.insert(address.number());
         }

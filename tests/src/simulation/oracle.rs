@@ -120,8 +120,7 @@ pub struct Shown {
     pub percent: u8,
     pub items: u64,
     pub version: u64,
-    /// Number of pauses and resumes.
-    pub pauses: u32,
+    pub epoch: u32,
 }
 
 impl JobRecord {

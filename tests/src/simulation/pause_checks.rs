@@ -20,7 +20,7 @@ pub struct JobAtDelivery {
     attempt: u32,
     /// True if the attempt was past when the invocation began.
     past: bool,
-    /// The pause in which it began, by the job's number of pauses and resumes.
+    /// The epoch of the pause in which it began.
     paused: Option<u32>,
     /// True if each row that it has read was of a paused job or past its attempt. A chunk that is received with others
     /// may find the job resumed.
@@ -30,20 +30,20 @@ pub struct JobAtDelivery {
     saw_past: Option<bool>,
 }
 
-/// The chunks of a job that an invocation of `process-items` was given, each with the number of pauses of its message.
+/// The chunks of a job that an invocation of `process-items` was given, each with the epoch of its message.
 #[derive(Clone, Debug)]
 pub struct ChunksAtWork {
     /// When the invocation began.
     since: Timestamp,
     chunks: Vec<(ChunkAddress, u32)>,
-    /// The number of pauses of the first row it has read that lets it run chunks.
-    pauses: Option<u32>,
+    /// The epoch of the first row it has read that lets it run chunks.
+    epoch: Option<u32>,
 }
 
 impl ChunksAtWork {
     /// True if it runs one of these chunks, and began before this time.
     pub fn runs_since_before(&self, at: Timestamp, is_one: impl Fn(ChunkAddress) -> bool) -> bool {
-        self.since < at && self.pauses.is_some() && self.chunks.iter().any(|(chunk, _)| is_one(*chunk))
+        self.since < at && self.epoch.is_some() && self.chunks.iter().any(|(chunk, _)| is_one(*chunk))
     }
 }
 
@@ -51,7 +51,7 @@ impl Invariants {
     /// An invocation of `process-items` begins, with one chunk of this job alone or with several.
     pub(super) fn delivered(&self, task: u64, job: JobGuid, attempt: u32, alone: bool) {
         if let Ok(row) = now(self.store.job(job)) {
-            let paused = row.is_paused().then_some(row.pauses);
+            let paused = row.is_paused().then_some(row.epoch);
             let (past, saw_past) = (row.is_past(attempt), alone.then_some(false));
             let delivery = JobAtDelivery { attempt, past, paused, read: None, saw_past };
             self.known().deliveries.insert((task, job), delivery);
@@ -63,14 +63,14 @@ impl Invariants {
     pub fn given<'a>(&self, task: u64, since: Timestamp, messages: impl Iterator<Item = &'a ChunkMessage>) {
         let mut jobs: BTreeMap<JobGuid, Vec<(ChunkAddress, u32)>> = BTreeMap::new();
         for message in messages {
-            jobs.entry(message.job_guid).or_default().push((message.address, message.pauses));
+            jobs.entry(message.job_guid).or_default().push((message.address, message.epoch));
         }
         if jobs.len() > 1 {
             self.reach("chunks of several jobs together");
         }
         for (job, chunks) in jobs {
             self.delivered(task, job, chunks[0].0.attempt, chunks.len() == 1);
-            self.known().at_work.insert((task, job), ChunksAtWork { since, chunks, pauses: None });
+            self.known().at_work.insert((task, job), ChunksAtWork { since, chunks, epoch: None });
         }
     }
 
@@ -115,10 +115,10 @@ impl Invariants {
         let known = self.known();
         let may_run = |((_, job), at_work): (&(u64, JobGuid), &ChunksAtWork)| {
             *job == message.job_guid
-                && at_work.chunks.iter().any(|(chunk, pauses)| {
+                && at_work.chunks.iter().any(|(chunk, epoch)| {
                     *chunk == message.address
-                        && *pauses < message.pauses
-                        && at_work.pauses.is_some_and(|read| read <= *pauses)
+                        && *epoch < message.epoch
+                        && at_work.epoch.is_some_and(|read| read <= *epoch)
                 })
         };
         ensure(!known.at_work.iter().any(may_run), || {
@@ -140,7 +140,7 @@ impl Invariants {
         if let Some(at_work) = self.known().at_work.get_mut(&(task, row.job_guid))
             && !row.is_paused()
         {
-            at_work.pauses.get_or_insert(row.pauses);
+            at_work.epoch.get_or_insert(row.epoch);
         }
         if let Some(delivery) = self.known().deliveries.get_mut(&(task, row.job_guid)) {
             let may_not_begin = row.is_past(delivery.attempt) || row.is_paused();
@@ -158,7 +158,7 @@ impl Invariants {
         ensure(row.attempt != delivery.attempt || row.first_chunk_at.is_some(), || {
             format!("{}: an item begins, and the job row does not say that a chunk has begun", job_name(job))
         })?;
-        let in_pause = row.is_paused() && delivery.paused == Some(row.pauses);
+        let in_pause = row.is_paused() && delivery.paused == Some(row.epoch);
         let was_told = delivery.read == Some(true) || delivery.saw_past == Some(true);
         ensure(!delivery.past && !in_pause && !was_told, || {
             let name = job_name(job);

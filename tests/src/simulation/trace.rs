@@ -160,7 +160,7 @@ impl Brief for Permit {
 impl Brief for Task {
     fn brief(&self) -> String {
         let (job, chunk) = (job_name(self.message.job_guid), chunk_name(self.message.address));
-        format!("{job} {chunk}, pauses {}", self.message.pauses)
+        format!("{job} {chunk}, epoch {}", self.message.epoch)
     }
 }
 

@@ -15,8 +15,8 @@ pub struct Owed {
     job: JobGuid,
     attempt: u32,
     tally: u32,
-    /// Number of pauses and resumes of the job: after a pause somebody else may send it.
-    pauses: u32,
+    /// The epoch of the job: in a later one somebody else may send it.
+    epoch: u32,
 }
 
 impl Invariants {
@@ -36,7 +36,7 @@ impl Invariants {
             return Ok(());
         };
         if is_just && !row.is_stopped() && row.sends_on_commit(tally) {
-            known.owed.entry(task).or_default().push(Owed { job, attempt, tally, pauses: row.pauses });
+            known.owed.entry(task).or_default().push(Owed { job, attempt, tally, epoch: row.epoch });
         }
         Ok(())
     }
@@ -50,7 +50,7 @@ impl Invariants {
 
     fn was_sent(&self, owed: Owed) -> Checked {
         let row = now(self.store.job(owed.job)).map_err(|error| error.to_string())?;
-        if row.is_past(owed.attempt) || row.pauses != owed.pauses || row.is_stopped() {
+        if row.is_past(owed.attempt) || row.epoch != owed.epoch || row.is_stopped() {
             return Ok(());
         }
         let known = self.known();

@@ -59,7 +59,7 @@ async fn fifty_clients_pause_and_resume_a_job_while_it_is_split_and_none_is_lost
                 // Paused: a splitter would end here. Or resumed: it counts no tally before the resend has ended.
                 Err(_) => {
                     job = jobs.job(job.job_guid).await.unwrap();
-                    let all = Resent { pauses: job.pauses, from: None, next: None };
+                    let all = Resent { epoch: job.epoch, from: None, next: None };
                     let noted = update_job(&jobs, &job, |job| job.note_resent(all, at(600))).await.unwrap().done();
                     resent += u64::from(noted.is_ok());
                 }
@@ -70,6 +70,6 @@ async fn fifty_clients_pause_and_resume_a_job_while_it_is_split_and_none_is_lost
     let (clients, resent) = tokio::join!(clients, splitter);
     assert!(clients.into_iter().all(|took_effect| took_effect));
     let after = jobs.job(seen.job_guid).await.unwrap();
-    assert_eq!((after.pauses, after.status(), after.split.tallies), (50, Status::Running, 20));
+    assert_eq!((after.epoch, after.status(), after.split.tallies), (50, Status::Running, 20));
     assert_eq!(after.revision, seen.revision + 70 + resent, "each took effect once");
 }

@@ -245,7 +245,7 @@ async fn an_update_whose_reply_was_lost_is_recognised_and_not_written_again() {
     assert_eq!(answer, UpdateAnswer::WrittenBefore(paused.clone()));
     assert_eq!(store.job(new.job.job_guid).await.unwrap(), paused);
     let resumed = change(&store, new.job.job_guid, |job| job.resume(at(3))).await;
-    assert_eq!((resumed.pauses, resumed.revision), (2, seen.revision + 2), "each is written once");
+    assert_eq!((resumed.epoch, resumed.revision), (2, seen.revision + 2), "each is written once");
 }
 
 /// Carries out a transition of a job.

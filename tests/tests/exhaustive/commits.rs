@@ -116,7 +116,7 @@ impl Programs {
         };
         let job = &state.rows.job;
         let is_left_to_others = old || state.rows.is_past(attempt) || (job.stop && again);
-        let may_have_gaps = job.pauses > 0 && self.rules != Rules::StopAtGap;
+        let may_have_gaps = job.epoch > 0 && self.rules != Rules::StopAtGap;
         let is_sent_here = |next: &u8| {
             let tally = self.address(*next).0;
             *next < self.chunk_count(attempt) && tally < job.tallies && job.sends_on_commit(tally)

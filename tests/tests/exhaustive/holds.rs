@@ -8,7 +8,7 @@ impl Rows {
         let job = &mut self.job;
         job.paused_from_waiting = job.status == Status::Waiting;
         job.status = Status::Paused;
-        job.pauses += 1;
+        job.epoch += 1;
         (job.held, job.resend_from) = (true, None);
     }
 
@@ -20,7 +20,7 @@ impl Rows {
         job.returned = false;
         job.status = if job.paused_from_waiting { Status::Waiting } else { Status::Running };
         job.paused_from_waiting = false;
-        job.pauses += 1;
+        job.epoch += 1;
         job.resend_from = Some(0);
     }
 
@@ -31,28 +31,28 @@ impl Rows {
         job.has_other_width = true;
         let restarts = job.tallies > 0 && !job.held;
         if restarts {
-            job.pauses += 2;
+            job.epoch += 2;
             (job.held, job.resend_from) = (true, Some(0));
         }
         restarts
     }
 
-    /// Condition: `pausedAt` is there, `pauses` unchanged since it was read. A caller whose reply was lost finds its
+    /// Condition: `pausedAt` is there, the epoch unchanged since it was read. A caller whose reply was lost finds its
     /// own note.
-    pub fn begin_resend(&mut self, pauses: u8, repeats: bool) -> Write {
+    pub fn begin_resend(&mut self, epoch: u8, repeats: bool) -> Write {
         let job = &mut self.job;
-        if job.pauses != pauses || job.resend_from.is_none() || !(job.held || repeats) {
+        if job.epoch != epoch || job.resend_from.is_none() || !(job.held || repeats) {
             return Write::Refused;
         }
         job.held = false;
         Write::Applied
     }
 
-    /// Condition: `pauses` and `resendFrom` unchanged since they were read. A caller whose reply was lost finds its own
+    /// Condition: the epoch and `resendFrom` unchanged since they were read. A caller whose reply was lost finds its own
     /// note; the note of another run is not its own.
-    pub fn note_resent(&mut self, pauses: u8, from: u8, next: Option<u8>, repeats: bool) -> Write {
+    pub fn note_resent(&mut self, epoch: u8, from: u8, next: Option<u8>, repeats: bool) -> Write {
         let job = &mut self.job;
-        if (job.pauses, job.held) != (pauses, false) {
+        if (job.epoch, job.held) != (epoch, false) {
             return Write::Refused;
         }
         if job.resend_from != Some(from) {

@@ -198,7 +198,7 @@ impl Model for Protocol {
                     (true, true) => {}
                     (false, _) => budget.early_sweeps -= 1,
                 }
-                // What it sends has `pauses` as it reads them here: it is dropped once the job is resumed.
+                // What it sends has the epoch as it reads it here: it is dropped once the job is resumed.
                 let (attempt, old) = (next.rows.job.attempt, next.rows.job.status == Status::Paused);
                 let message = Message { attempt, work: Work::Split, again: false, old };
                 let step = self.programs.begin_sweep(&next)?;

@@ -190,7 +190,7 @@ impl Programs {
                 Write::Refused if !rows.is_past(attempt) => Some(Step::End { stop_seen: rows.job.stop }),
                 Write::Applied | Write::Refused => Self::done(who),
             },
-            Step::BeginResend(resend) => Some(match rows.begin_resend(resend.pauses, task.repeats) {
+            Step::BeginResend(resend) => Some(match rows.begin_resend(resend.epoch, task.repeats) {
                 Write::Applied => Step::Resend(resend),
                 Write::Refused => Step::Acknowledge,
             }),

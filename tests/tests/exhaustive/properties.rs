@@ -81,10 +81,10 @@ pub fn of(protocol: &Protocol) -> Vec<Property<Protocol>> {
     }
     if protocol.budget.holds > 0 {
         properties.push(Property::sometimes("a resumed job completes", |_, State { rows, .. }| {
-            rows.job.pauses > 1 && rows.job.status == Status::Completed
+            rows.job.epoch > 1 && rows.job.status == Status::Completed
         }));
         properties.push(Property::sometimes("a paused job completes", |_, State { rows, .. }| {
-            rows.job.pauses == 1 && rows.job.status == Status::Completed
+            rows.job.epoch == 1 && rows.job.status == Status::Completed
         }));
         properties.push(Property::sometimes("a paused job holds its chunks back", |_, state: &State| {
             state.rows.job.status == Status::Paused && state.is_quiet()
@@ -94,7 +94,7 @@ pub fn of(protocol: &Protocol) -> Vec<Property<Protocol>> {
         properties.push(Property::sometimes(
             "a job that restarted with another width completes",
             |_, State { rows, .. }| {
-                rows.job.has_other_width && rows.job.pauses > 1 && rows.job.status == Status::Completed
+                rows.job.has_other_width && rows.job.epoch > 1 && rows.job.status == Status::Completed
             },
         ));
     }

@@ -17,7 +17,7 @@ impl Programs {
     pub fn first_to_resend(&self, state: &State, attempt: usize, from: u8) -> Step {
         let job = &state.rows.job;
         let end = (job.tallies * self.chunks_per_tally).min(self.chunk_count(attempt));
-        let resend = Resend { chunk: from * self.chunks_per_tally, end, from, pauses: job.pauses };
+        let resend = Resend { chunk: from * self.chunks_per_tally, end, from, epoch: job.epoch };
         if job.held { Step::BeginResend(resend) } else { Step::Resend(resend) }
     }
 
@@ -58,7 +58,7 @@ impl Programs {
         next: Option<u8>,
         repeats: bool,
     ) -> Step {
-        let noted = state.rows.note_resent(resend.pauses, resend.from, next, repeats);
+        let noted = state.rows.note_resent(resend.epoch, resend.from, next, repeats);
         match (noted, next) {
             (Write::Refused, _) => Step::Acknowledge,
             (Write::Applied, Some(next)) => {

@@ -86,8 +86,8 @@ pub struct Job {
     pub stop: bool,
     /// True if it was paused before it ran.
     pub paused_from_waiting: bool,
-    /// Number of pauses and resumes.
-    pub pauses: u8,
+    /// Counts the pauses and resumes.
+    pub epoch: u8,
     /// `pausedAt`: it is paused, or was resumed and its chunks are not being sent again yet.
     pub held: bool,
     /// The tally whose chunks are sent again since it was resumed.
@@ -189,7 +189,7 @@ impl Rows {
             lease: Lease::Free,
             stop: false,
             paused_from_waiting: false,
-            pauses: 0,
+            epoch: 0,
             held: false,
             resend_from: None,
             returned: false,

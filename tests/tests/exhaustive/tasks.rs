@@ -110,8 +110,8 @@ pub struct Resend {
     pub end: u8,
     /// The tally that the job row named.
     pub from: u8,
-    /// The resume, by the number of pauses and resumes.
-    pub pauses: u8,
+    /// The epoch that began with the resume.
+    pub epoch: u8,
 }
 
 /// Work that a message asks for.

@@ -241,7 +241,7 @@ async fn begin_run(stack: &LocalStack, message: &Value) {
     let seen = store.checkpoint(message.job_guid, message.address).await.expect("it can be read");
     let run = RunId::from_bytes([1; RunId::BYTES]);
     let moved = seen.expect("it is isolated").moved(run, jiff::Timestamp::now());
-    let begun = Checkpoint { begun: Some(message.pauses), ..moved };
+    let begun = Checkpoint { begun: Some(message.epoch), ..moved };
     store.move_checkpoint(message.job_guid, &begun).await.expect("the table takes it");
 }
 

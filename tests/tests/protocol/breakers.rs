@@ -311,7 +311,7 @@ async fn a_pause_by_the_owner_ends_the_breakers_and_a_resume_by_the_owner_too() 
     mail.goes(true);
     fail_queued(&world).await;
     let paused = world.pause(jobs[0]).await;
-    assert_eq!((paused.breaker_pause(), paused.pauses), (None, 2));
+    assert_eq!((paused.breaker_pause(), paused.epoch), (None, 2));
     let shown = world.show(jobs[0]).await.pause.expect("it is paused");
     assert_eq!((shown.by, shown.reason, shown.next_probe_at), (PausedBy::Owner.into(), None, None));
     world.resume(jobs[1]).await;
@@ -348,8 +348,8 @@ async fn an_isolated_chunk_does_not_use_up_its_deliveries_while_the_breaker_is_o
     for message in &messages[1..3] {
         world.try_process(message, false).await.ok();
     }
-    let pauses = world.resume(jobs[0]).await.pauses;
-    let isolated = ChunkMessage { pauses, ..isolated };
+    let epoch = world.resume(jobs[0]).await.epoch;
+    let isolated = ChunkMessage { epoch, ..isolated };
     let end = world.try_process(&isolated, true).await.unwrap();
     assert_eq!(end, ChunkEnd::Dropped, "its item does not fail alone while the target is known to be down");
     mail.goes(false);

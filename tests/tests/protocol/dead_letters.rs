@@ -95,7 +95,7 @@ async fn a_resume_at_any_call_of_the_settling_keeps_the_job_from_being_stopped()
         if world.faults.thaw() {
             break;
         }
-        assert!(!row.is_stopped() || row.pauses == 0, "call {call}: it was resumed, and then stopped");
+        assert!(!row.is_stopped() || row.epoch == 0, "call {call}: it was resumed, and then stopped");
     }
 }
 

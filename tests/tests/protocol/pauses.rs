@@ -135,7 +135,7 @@ async fn a_chunk_that_is_committed_at_any_call_of_a_resend_is_followed_by_the_ne
             world.split().await;
             let resumed =
                 change(&*world.jobs, job, |job| job.pause(world.clock.now())?.resume(world.clock.now())).await;
-            let first = ChunkMessage { pauses: resumed.pauses, ..world.chunks.take().remove(0) };
+            let first = ChunkMessage { epoch: resumed.epoch, ..world.chunks.take().remove(0) };
             let committer = world.sweeper.steps.committer.clone();
             world.faults.freeze(call, async move {
                 let mark = Mark { kind: MarkKind::Clean, run: RunId::from_bytes([9; RunId::BYTES]) };

@@ -80,10 +80,10 @@ async fn a_run_that_sends_for_a_resume_notes_nothing_for_a_later_one() {
     world.pause(job.job_guid).await;
     let resumed = world.resume(job.job_guid).await;
     // After its first note the job is paused and resumed, and the resend of that resume has begun too.
-    world.jobs.lose_next_reply(|row| row.pauses += 2);
+    world.jobs.lose_next_reply(|row| row.epoch += 2);
     world.split().await;
     let row = world.jobs.job(job.job_guid).await.unwrap();
-    assert_eq!((row.pauses, row.resend_from), (resumed.pauses + 2, Some(0)));
+    assert_eq!((row.epoch, row.resend_from), (resumed.epoch + 2, Some(0)));
     world.clock.advance(2 * world.limits.sweep.recovery.stale);
     world.sweep().await;
     assert_eq!(world.completed(job.job_guid).await, 150);

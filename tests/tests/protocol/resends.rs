@@ -62,7 +62,7 @@ async fn a_run_that_sends_the_missing_chunks_ends_where_another_has_gone_further
         let (jobs, noted) = (world.jobs.clone(), others.clone());
         let before = others.load(Ordering::SeqCst);
         world.faults.freeze(call, async move {
-            let other = Resent { pauses: row.pauses, from: Some(1), next: Some(2) };
+            let other = Resent { epoch: row.epoch, from: Some(1), next: Some(2) };
             let note = update_job(&*jobs, &row, |job| job.note_resent(other, row.moved_at)).await;
             let is_first = matches!(note, Ok(Updated::Now(_)));
             noted.fetch_add(u32::from(is_first), Ordering::SeqCst);

@@ -48,7 +48,7 @@ impl Retuner {
             let retune = |job: &Job| {
                 // As a pause: each try of the write reads the clock.
                 let next = job.retune(&tuning, clock.now())?;
-                restarts.store(next.pauses != job.pauses, Ordering::Relaxed);
+                restarts.store(next.epoch != job.epoch, Ordering::Relaxed);
                 Some(next)
             };
             match update_job(&**jobs, &job, retune).await?.done() {

@@ -168,14 +168,14 @@ impl<'a> OpenChunk<'a> {
     /// Moves the checkpoint of an isolated chunk to the progress so far, with this note. If another run has moved it,
     /// returns how to conclude: the chunk is left to that run, with a message in case it has died.
     pub async fn note(&mut self, in_flight: Option<InFlight>) -> Result<Option<Conclusion>, PortError> {
-        let is_moved = self.move_to(in_flight, Some(self.delivery.message.pauses), None).await?;
+        let is_moved = self.move_to(in_flight, Some(self.delivery.message.epoch), None).await?;
         Ok((!is_moved).then(|| Conclusion::continued(self.delivery.message, DeliveryMode::Isolated)))
     }
 
     /// Moves the checkpoint as [`note`](Self::note) does, and takes this permit, if there is one. Returns whether both are
     /// done.
     pub async fn lease(&mut self, note: InFlight, permit: Option<&PermitSeen>) -> Result<bool, PortError> {
-        self.move_to(Some(note), Some(self.delivery.message.pauses), permit).await
+        self.move_to(Some(note), Some(self.delivery.message.epoch), permit).await
     }
 
     /// Moves the checkpoint to the progress so far, for the next run. Returns the message for that run.

@@ -146,7 +146,7 @@ impl ChunkProcessor {
     async fn run(&self, chunk: &mut OpenChunk<'_>, mode: RunMode) -> Result<Conclusion, RunError> {
         // Before anything that may kill the process: from now on a dead letter gives the chunk up.
         if matches!(mode, RunMode::Isolated | RunMode::PassOverPoison)
-            && chunk.checkpoint.begun != Some(chunk.delivery.message.pauses)
+            && chunk.checkpoint.begun != Some(chunk.delivery.message.epoch)
             && let Some(left) = chunk.note(None).await?
         {
             return Ok(left);

@@ -170,7 +170,7 @@ impl Bench {
             job_guid: self.job_guid,
             owner: spec.owner.clone(),
             address: ChunkAddress { attempt: 1, tally: 0, index: 0 },
-            pauses: 0,
+            epoch: 0,
             chunk: Chunk { offset: 0, length: FILE.len() as u64, first_row: 1, items, mode: ChunkMode::Items },
             delivery_mode: DeliveryMode::Fresh,
             max_concurrency: None,

@@ -37,7 +37,7 @@ pub fn plan(job: &Job, message: &SplitMessage, now: Timestamp, grace: Duration) 
         return Plan::Leave(SplitEnd::Overdue);
     }
     if job.resend_from.is_some() {
-        if message.pauses < job.pauses {
+        if message.epoch < job.epoch {
             // The resume has a message of its own. Two resends at once may send chunks twice.
             return Plan::Leave(SplitEnd::NotOurs);
         }
@@ -123,7 +123,7 @@ mod tests {
         let (waiting, running) = jobs();
         let paused = running.pause(at(10)).unwrap();
         let resumed = paused.resume(at(20)).unwrap();
-        let begun = Resent { pauses: resumed.pauses, from: None, next: Some(0) };
+        let begun = Resent { epoch: resumed.epoch, from: None, next: Some(0) };
         let sending = resumed.note_resent(begun, at(160)).unwrap();
         let sent = sending.note_resent(Resent { from: Some(0), next: None, ..begun }, at(161)).unwrap();
         let awaiting = Job { awaits: Some(Awaits::File), ..waiting.clone() };

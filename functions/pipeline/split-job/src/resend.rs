@@ -43,10 +43,10 @@ impl Splitter {
     }
 
     async fn note_resent(&self, job: &Job, from: Option<u32>, next: Option<&&Tally>) -> Result<Option<Job>, PortError> {
-        let resent = Resent { pauses: job.pauses, from, next: next.map(|tally| tally.number) };
+        let resent = Resent { epoch: job.epoch, from, next: next.map(|tally| tally.number) };
         let now = self.clock.now();
         let noted = update_job(&*self.jobs, job, |job| job.note_resent(resent, now)).await?.done().ok();
         // The tallies were read for this resume only.
-        Ok(noted.filter(|noted| noted.pauses == job.pauses))
+        Ok(noted.filter(|noted| noted.epoch == job.epoch))
     }
 }

@@ -165,7 +165,7 @@ impl DeadLetters {
             return self.give_up(job, message, &checkpoint, run).await;
         }
         // If no run of it has begun, the deliveries of the message were used up by throttled or late invocations.
-        if message.delivery_mode != DeliveryMode::Isolated || checkpoint.begun != Some(message.pauses) {
+        if message.delivery_mode != DeliveryMode::Isolated || checkpoint.begun != Some(message.epoch) {
             return self.isolate(message, &checkpoint, run).await;
         }
         if checkpoint.is_live(now) || now < checkpoint.at + self.patience {
@@ -239,7 +239,7 @@ impl DeadLetters {
         }
         // The split has made progress since, or the job was paused: a resume has a message of its own. If that is lost,
         // the sweep recovers it.
-        let has_moved = |job: &Job| (job.split.tallies, job.pauses) != (message.tallies, message.pauses);
+        let has_moved = |job: &Job| (job.split.tallies, job.epoch) != (message.tallies, message.epoch);
         if has_moved(job) && !job.is_stopped() {
             return Ok(DeadLetterEnd::Obsolete);
         }

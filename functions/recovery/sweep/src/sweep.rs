@@ -240,8 +240,8 @@ impl Sweeper {
 
     /// A job that was resumed when there were no slots for it is tried again, with growing pauses up to `StaleSeconds`.
     async fn resume_awaiting(&self, job: &Job, swept: &mut Swept) -> Result<(Timestamp, u32), PortError> {
-        let (pauses, now) = (job.pauses, self.clock.now());
-        match update_job(&*self.jobs, job, |job| job.resume_awaiting(pauses, now)).await?.done() {
+        let (epoch, now) = (job.epoch, self.clock.now());
+        match update_job(&*self.jobs, job, |job| job.resume_awaiting(epoch, now)).await?.done() {
             Ok(job) if !job.is_paused() => self.send_resumed(&job, swept).await,
             _ => Ok(self.doubled(SLOT_WAIT, self.limits.recovery.stale, job, now)),
         }

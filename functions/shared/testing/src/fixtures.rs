@@ -128,7 +128,7 @@ pub fn full_job() -> Job {
         composing: Some(RunId::from_bytes([5; 7])),
         recoveries: 7,
         paused_at: Some(at(10)),
-        pauses: 8,
+        epoch: 8,
         resend_from: Some(9),
         slots: SharedSlots::Awaited,
         created_at: at(1),

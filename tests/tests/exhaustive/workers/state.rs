@@ -161,7 +161,7 @@ pub struct Run {
 pub enum RunStep {
     /// The job was read. The checkpoint is read.
     ReadCheckpoint { stopped: bool },
-    /// *the task: absent, or its `pauses` is less*.
+    /// *the task: absent, or its `epoch` is less*.
     Offer,
     /// **commit** of so many items as done, the others as skipped.
     Commit { done: u8 },

@@ -42,7 +42,7 @@ pub struct Checkpoint {
     /// Number of items that failed so that the chunk could continue: as poison, or after [`FAILURES_MAX`] transient
     /// errors.
     pub passed_over: u32,
-    /// `pauses` of the message whose run has begun since the last fresh message of the isolated chunk. If none of this
+    /// The epoch of the message whose run has begun since the last fresh message of the isolated chunk. If none of this
     /// message has, its deliveries were used up without one: invocations were throttled, or came too late for their
     /// lane.
     pub begun: Option<u32>,

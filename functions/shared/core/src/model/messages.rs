@@ -22,9 +22,10 @@ pub struct SplitMessage {
     /// Number of tallies that the job row counted when the message was sent. If the message becomes a dead letter, this
     /// shows whether the split has made progress since.
     pub tallies: u32,
-    /// Number of pauses and resumes of the job by then. A dead letter from before a resume does not stop the job. While
-    /// a resend is due, a message from before the last resume is dropped.
-    pub pauses: u32,
+    /// The epoch of the job by then. A dead letter of an earlier one does not stop the job. While a resend is due, a
+    /// message of an earlier one is dropped.
+    #[serde(rename = "pauses")]
+    pub epoch: u32,
     /// The owner of the job: the group of the message.
     pub owner: Owner,
     /// The priority of the job, which decides on its queue.
@@ -39,7 +40,7 @@ impl SplitMessage {
             job_guid: job.job_guid,
             attempt: job.attempt,
             tallies: job.split.tallies,
-            pauses: job.pauses,
+            epoch: job.epoch,
             owner: job.owner.clone(),
             priority: job.priority,
         }
@@ -55,8 +56,9 @@ pub struct ChunkMessage {
     pub owner: Owner,
     #[serde(flatten)]
     pub address: ChunkAddress,
-    /// Number of pauses and resumes of the job when the message was sent. One from before the last pause is dropped.
-    pub pauses: u32,
+    /// The epoch of the job when the message was sent. One of an earlier epoch is dropped.
+    #[serde(rename = "pauses")]
+    pub epoch: u32,
     /// Its bytes in the file, and its number of items.
     pub chunk: Chunk,
     /// The history of the message, which tells its receiver how to begin.
@@ -90,7 +92,7 @@ impl ChunkMessage {
             job_guid: job.job_guid,
             owner: job.owner.clone(),
             address,
-            pauses: job.pauses,
+            epoch: job.epoch,
             chunk,
             delivery_mode: DeliveryMode::Fresh,
             max_concurrency: job.max_concurrency,
@@ -145,7 +147,7 @@ impl Job {
     /// True if this message is dropped: the job is paused, or was since it was sent, and the resend sends the chunk.
     /// Otherwise both messages might run at once.
     pub const fn drops(&self, message: &ChunkMessage) -> bool {
-        self.is_paused() || message.pauses < self.pauses
+        self.is_paused() || message.epoch < self.epoch
     }
 }
 

@@ -288,7 +288,7 @@ mod tests {
         let held = blank.leased(run(1), 1, 1, at(90));
         assert_eq!(look(&job, &held), TaskLook::Held(at(125)));
         assert_eq!(look(&job, &blank.leased(run(1), 1, 1, at(65))), TaskLook::Free, "its time is over");
-        for other in [Job { pauses: 1, ..job.clone() }, Job { deadline_at: at(100), ..job.clone() }] {
+        for other in [Job { epoch: 1, ..job.clone() }, Job { deadline_at: at(100), ..job.clone() }] {
             assert_eq!(look(&other, &blank), TaskLook::GiveBack);
             assert_eq!(look(&other, &held), TaskLook::Held(at(125)), "its holder ends first");
         }

@@ -8,7 +8,7 @@ use crate::ports::PortError;
 /// The rows of [tasks](crate::model::task): what workers outside of the stack look for.
 #[async_trait]
 pub trait Tasks: Send + Sync {
-    /// Offers a task. If it has a row, that one stays, unless its message is from before a pause. Before the row, notes
+    /// Offers a task. If it has a row, that one stays, unless its message is of an earlier epoch. Before the row, notes
     /// at `now` that its owner has tasks of the type.
     async fn offer(&self, task: &Task, now: Timestamp) -> Result<(), PortError>;
 

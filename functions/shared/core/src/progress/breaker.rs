@@ -152,8 +152,8 @@ impl BreakerSteps {
     }
 
     async fn resume(&self, job: &Job) -> Result<Looked, PortError> {
-        let (pauses, now) = (job.pauses, self.clock.now());
-        let resumed = update_job(&*self.jobs, job, |job| job.resume_by_breaker(pauses, now)).await?.done();
+        let (epoch, now) = (job.epoch, self.clock.now());
+        let resumed = update_job(&*self.jobs, job, |job| job.resume_by_breaker(epoch, now)).await?.done();
         Ok(match resumed {
             // It waits for slots.
             Ok(job) if job.is_paused() => Looked::Wait(now),

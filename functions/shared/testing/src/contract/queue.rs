@@ -36,7 +36,7 @@ fn message(tally: u32, index: u8) -> ChunkMessage {
         job_guid: rowmill_core::model::ids::JobGuid(uuid::Uuid::from_u128(7)),
         owner: Owner("größe of Rome".into()),
         address: ChunkAddress { attempt: 1, tally, index },
-        pauses: 4,
+        epoch: 4,
         chunk: Chunk { offset: u64::from(index), length: 10, first_row: 1, items: 5, mode: ChunkMode::Items },
         delivery_mode: DeliveryMode::Recovered,
         max_concurrency: Some(3),

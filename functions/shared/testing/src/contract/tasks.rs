@@ -35,7 +35,7 @@ fn task(tally: u32, owner: &str, second: i64) -> Task {
 }
 
 fn paused(task: &Task) -> Task {
-    Task { message: ChunkMessage { pauses: task.message.pauses + 2, ..task.message.clone() }, ..task.clone() }
+    Task { message: ChunkMessage { epoch: task.message.epoch + 2, ..task.message.clone() }, ..task.clone() }
 }
 
 async fn read(tasks: &impl Tasks, of: &Task) -> Option<Task> {

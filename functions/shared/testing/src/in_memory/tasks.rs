@@ -41,7 +41,7 @@ impl Tasks for InMemoryTasks {
         let mut tables = lock(&self.0);
         tables.owners.insert((task.job_type.clone(), task.message.owner.clone()), now);
         let there = tables.tasks.get(&task.id());
-        if there.is_none_or(|there| there.message.pauses < task.message.pauses) {
+        if there.is_none_or(|there| there.message.epoch < task.message.epoch) {
             tables.tasks.insert(task.id(), task.clone());
         }
         Ok(())

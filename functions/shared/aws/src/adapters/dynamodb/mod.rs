@@ -38,7 +38,7 @@
 //!
 //! | row | attributes |
 //! |---|---|
-//! | `tasks#<job type>#<owner>`, `<job>.<attempt>.<tally>.<index>` | `message` as JSON and its `pauses`; `dueAt`; `called`, if its holder is a service; `holder`, the worker that leased it last |
+//! | `tasks#<job type>#<owner>`, `<job>.<attempt>.<tally>.<index>` | `message` as JSON; `pauses`, its epoch; `dueAt`; `called`, if its holder is a service; `holder`, the worker that leased it last |
 //! | `owners#<job type>`, `<hash>#<owner>` | `at`, the last offer of one of its tasks |
 //!
 //! | where | attributes live in |

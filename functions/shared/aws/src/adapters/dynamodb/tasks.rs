@@ -178,7 +178,7 @@ impl Tasks for DynamoDbTasks {
         let message = serde_json::to_string(&task.message).map_err(|error| PortError::invalid(OFFER.doing, error))?;
         let values = [
             (":message", text(message)),
-            (":pauses", number(task.message.pauses)),
+            (":pauses", number(task.message.epoch)),
             (":due", time(task.due_at)),
             (":called", AttributeValue::Bool(task.called)),
             (":expires", expires(now)),

@@ -69,7 +69,7 @@ impl Job {
             split: SplitState::from(spec.head.data_start),
             slots: SharedSlots::Held,
             // It goes on, like one that is resumed: messages from before do not stop it.
-            pauses: self.pauses + 1,
+            epoch: self.epoch + 1,
             recoveries: 0,
             moved_at: now,
             wake_at: Some(now),
@@ -113,7 +113,7 @@ mod tests {
         let found = waiting.found(&spec, &[warnings::trailing_bytes(7)], at(9)).unwrap();
         assert_eq!((found.data_start, found.data_bytes, found.split.cursor.offset), (7, 93, 7));
         assert!(found.has_shared_slots() && !found.is_awaiting() && found.warnings.len() == 1);
-        assert_eq!((found.pauses, found.wake_at), (1, Some(at(9))), "older messages are from before");
+        assert_eq!((found.epoch, found.wake_at), (1, Some(at(9))), "older messages are from before");
         assert_eq!((found.found(&spec, &[], at(10)), found.wait_for(Awaits::File, at(10))), (None, None));
     }
 

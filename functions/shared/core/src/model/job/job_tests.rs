@@ -167,7 +167,7 @@ fn a_paused_job_resumes_in_the_status_that_it_had() {
         assert_eq!((paused.status(), paused.is_paused_by_owner()), (Status::Paused, true));
         assert_eq!(paused.pause(at(3)), Some(paused.clone()), "paused again");
         let resumed = Job { recoveries: 4, ..paused }.resume(at(5)).unwrap();
-        assert_eq!((resumed.status(), resumed.pauses), (job.status(), 2));
+        assert_eq!((resumed.status(), resumed.epoch), (job.status(), 2));
         assert_eq!((resumed.resend_from, resumed.wake_at, resumed.recoveries), (Some(0), Some(at(5)), 0));
         assert_eq!(resumed.paused_at, Some(at(2)), "until the resend begins");
         assert_eq!(resumed.resume(at(6)), None, "it is not paused");
@@ -201,7 +201,7 @@ fn the_pause_of_an_owner_goes_before_that_of_the_breaker() {
     assert_eq!((by_breaker.breaker_pause(), by_breaker.wake_at), (Some(&breaker()), Some(at(60))));
     assert_eq!(by_breaker.pause_by_breaker(&breaker(), at(70), at(2)), Some(by_breaker.clone()));
     let by_owner = by_breaker.pause(at(9)).unwrap();
-    assert_eq!((&by_owner.phase, by_owner.pauses), (&Phase::Paused(None), 2));
+    assert_eq!((&by_owner.phase, by_owner.epoch), (&Phase::Paused(None), 2));
     assert_eq!(by_owner.paused_at, Some(at(9)), "the pause of its owner begins");
     assert_eq!(by_breaker.pause(at(1)).unwrap().paused_at, by_breaker.paused_at, "by a clock that was read before");
     assert_eq!(by_owner.pause_by_breaker(&breaker(), at(70), at(2)), Some(by_owner.clone()));
@@ -215,7 +215,7 @@ fn the_pause_of_an_owner_goes_before_that_of_the_breaker() {
 #[test]
 fn what_is_sent_again_is_noted_for_one_resume() {
     let resumed = running().pause(at(2)).unwrap().resume(at(3)).unwrap();
-    let note = |pauses, from, next| Resent { pauses, from, next };
+    let note = |epoch, from, next| Resent { epoch, from, next };
     assert_eq!(resumed.note_resent(note(2, Some(0), Some(4)), at(4)), None, "it has not begun");
     let begun = resumed.note_resent(note(2, None, Some(0)), at(4)).unwrap();
     assert_eq!((begun.paused_at, begun.resend_from), (None, Some(0)));
@@ -238,9 +238,9 @@ fn a_commit_leaves_to_the_resend_what_that_has_not_come_to() {
     let resumed = running().pause(at(2)).unwrap().resume(at(3)).unwrap();
     assert_eq!(sends(&running()), [true; 3]);
     assert_eq!((sends(&running().pause(at(2)).unwrap()), sends(&resumed)), ([false; 3], [false; 3]));
-    let begun = resumed.note_resent(Resent { pauses: 2, from: None, next: Some(3) }, at(4)).unwrap();
+    let begun = resumed.note_resent(Resent { epoch: 2, from: None, next: Some(3) }, at(4)).unwrap();
     assert_eq!(sends(&begun), [true, true, false]);
-    let sent = begun.note_resent(Resent { pauses: 2, from: Some(3), next: None }, at(5)).unwrap();
+    let sent = begun.note_resent(Resent { epoch: 2, from: Some(3), next: None }, at(5)).unwrap();
     assert_eq!(sends(&sent), [true; 3]);
 }
 
@@ -279,7 +279,7 @@ fn no_tally_is_counted_before_the_end_of_a_resend() {
     let held = running().take(Lease { holder: run(1), until: at(99) }, at(1)).unwrap();
     let paused = held.pause(at(2)).unwrap();
     let resumed = paused.resume(at(3)).unwrap();
-    let sent = resumed.note_resent(Resent { pauses: 2, from: None, next: None }, at(4)).unwrap();
+    let sent = resumed.note_resent(Resent { epoch: 2, from: None, next: None }, at(4)).unwrap();
     assert_eq!([&held, &paused, &resumed, &sent].map(count), [true, false, false, true]);
 }
 
@@ -343,13 +343,13 @@ fn after(job: &Job, step: u8, now: Timestamp) -> Option<Job> {
         5 => job.pause(now),
         6 => job.pause_by_breaker(&breaker(), now, now),
         7 => job.resume(now),
-        8 => job.resume_by_breaker(job.pauses, now),
+        8 => job.resume_by_breaker(job.epoch, now),
         9 => job.stop(&Stop { at: now, ..stop(StopCode::SourceChanged) }),
         10 => job.stop(&Stop { at: now, ..stop(StopCode::Cancelled) }),
         11 => job.begin(now),
         _ => {
             let from = job.resend_from.filter(|_| job.paused_at.is_none());
-            job.note_resent(Resent { pauses: job.pauses, from, next: None }, now)
+            job.note_resent(Resent { epoch: job.epoch, from, next: None }, now)
         }
     }
 }

@@ -118,8 +118,9 @@ pub struct Job {
     /// When its last pause began, until its missing chunks begin to be sent again: runs from before may be at work. The
     /// pause takes effect within [`REQUEST_LIMIT`] of this time.
     pub paused_at: Option<Timestamp>,
-    /// Number of pauses and resumes, over all attempts. It tells a resume from the next one.
-    pub pauses: u32,
+    /// Counts its pauses and resumes over all attempts, and its start if it has waited. Messages of an earlier epoch are
+    /// dropped where they could do harm.
+    pub epoch: u32,
     /// The tally whose chunks are sent again since it was resumed; those of later ones are not yet. `None` if all are.
     pub resend_from: Option<u32>,
     pub slots: SharedSlots,
@@ -187,7 +188,7 @@ impl Job {
             composing: None,
             recoveries: 0,
             paused_at: None,
-            pauses: 0,
+            epoch: 0,
             resend_from: None,
             slots: SharedSlots::Held,
             created_at: spec.created_at,

@@ -52,7 +52,7 @@ impl Job {
             // Anew if its owner takes over a pause of the breaker or a wait: only the owner's pause may be too long.
             // Never back: the caller may have read its clock before the other pause began.
             paused_at: self.paused_at.max(Some(now)),
-            pauses: self.pauses + 1,
+            epoch: self.epoch + 1,
             resend_from: None,
             slots: if self.awaits_slots() { SharedSlots::Returned } else { self.slots },
             moved_at: now,
@@ -67,7 +67,7 @@ impl Job {
             // One that has not run does not become `running`, which would announce its start.
             Phase::Paused(_) => Some(Self {
                 phase: Phase::Runnable,
-                pauses: self.pauses + 1,
+                epoch: self.epoch + 1,
                 resend_from: Some(0),
                 // One that waits takes them when it starts.
                 slots: if self.awaits.is_some() { SharedSlots::Returned } else { SharedSlots::Held },
@@ -97,12 +97,12 @@ impl Job {
     /// True if its `maxConcurrency` may have changed while chunks were in flight: then chunks may be committed before
     /// earlier ones of their chain.
     pub const fn may_have_gaps(&self) -> bool {
-        self.pauses > 0
+        self.epoch > 0
     }
 
-    /// Resumes it for the breaker, if the breaker has paused it and nobody has resumed or paused it since that read.
-    pub fn resume_by_breaker(&self, pauses: u32, now: Timestamp) -> Option<Self> {
-        let is_breakers = self.pauses == pauses && self.breaker_pause().is_some();
+    /// Resumes it for the breaker, if the breaker has paused it and it is still in this epoch.
+    pub fn resume_by_breaker(&self, epoch: u32, now: Timestamp) -> Option<Self> {
+        let is_breakers = self.epoch == epoch && self.breaker_pause().is_some();
         self.resume(now).filter(|_| is_breakers)
     }
 
@@ -115,7 +115,7 @@ impl Job {
     /// Notes how far the missing chunks are sent again, unless the job was paused since that resume, or another run has
     /// noted that or more: of two runs at a tally one goes on. After the last tally, all counted ones are dispatched.
     pub fn note_resent(&self, resent: Resent, now: Timestamp) -> Option<Self> {
-        let (is_same, begun) = (self.pauses == resent.pauses, self.paused_at.is_none());
+        let (is_same, begun) = (self.epoch == resent.epoch, self.paused_at.is_none());
         let is_from = match resent.from {
             None => !begun && self.resend_from.is_some(),
             from => begun && self.resend_from == from,
@@ -129,8 +129,8 @@ impl Job {
 /// Progress of a resend: how far the missing chunks of a resumed job are sent again.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Resent {
-    /// The resume, by the job's number of pauses and resumes.
-    pub pauses: u32,
+    /// The epoch that began with the resume.
+    pub epoch: u32,
     /// The tally that the job row names; `None` if the resend begins.
     pub from: Option<u32>,
     /// The tally whose chunks are sent next; `None` after the last one.

@@ -81,9 +81,9 @@ impl Job {
         self.stop(&Stop::paused_too_long(longest, now)).filter(|_| is_too_long)
     }
 
-    /// Resumes a job that waits for shared slots, if nobody has paused or resumed it since `pauses` was read.
-    pub fn resume_awaiting(&self, pauses: u32, now: Timestamp) -> Option<Self> {
-        let is_same = self.pauses == pauses && self.awaits_slots();
+    /// Resumes a job that waits for shared slots, if it is still in this epoch.
+    pub fn resume_awaiting(&self, epoch: u32, now: Timestamp) -> Option<Self> {
+        let is_same = self.epoch == epoch && self.awaits_slots();
         self.resume(now).filter(|_| is_same)
     }
 }
@@ -114,10 +114,10 @@ mod tests {
 
     #[test]
     fn only_a_job_that_waits_is_resumed_for_a_slot_and_only_if_nobody_was_first() {
-        let pauses = awaiting().pauses;
-        assert!(awaiting().resume_awaiting(pauses, at(30)).is_some_and(|job| !job.is_paused()));
-        assert_eq!(awaiting().resume_awaiting(pauses - 1, at(30)), None, "paused or resumed since");
-        assert_eq!(returned().resume_awaiting(returned().pauses, at(30)), None, "paused by its owner");
+        let epoch = awaiting().epoch;
+        assert!(awaiting().resume_awaiting(epoch, at(30)).is_some_and(|job| !job.is_paused()));
+        assert_eq!(awaiting().resume_awaiting(epoch - 1, at(30)), None, "paused or resumed since");
+        assert_eq!(returned().resume_awaiting(returned().epoch, at(30)), None, "paused by its owner");
     }
 
     #[test]

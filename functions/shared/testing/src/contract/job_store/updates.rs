@@ -40,7 +40,7 @@ fn variant(job: &Job, picks: u32) -> Job {
         split: SplitState { tallies: picks, dispatched: picks, cursor, done: has(10), at_end: has(11) },
         recoveries: picks % 3,
         slots: [SharedSlots::Held, SharedSlots::Returned, SharedSlots::Awaited][picks as usize / 16 % 3],
-        pauses: picks % 2,
+        epoch: picks % 2,
         moved_at: at(i64::from(picks)),
         ..job.clone()
     }
@@ -108,7 +108,7 @@ pub async fn ten_concurrent_transitions_take_effect_one_after_the_other(store: &
     let updates = join_all((0..10).map(|_| update_job(store, &seen, transition))).await;
     assert!(updates.into_iter().all(|update| update.unwrap().done().is_ok()));
     let after = store.job(job).await.unwrap();
-    assert_eq!((after.pauses, after.revision), (10, seen.revision + 10));
+    assert_eq!((after.epoch, after.revision), (10, seen.revision + 10));
 }
 
 const ONE: Ceilings = Ceilings { owner: 3, job_type: 1, system: 1 };
@@ -136,7 +136,7 @@ pub async fn a_paused_job_gives_its_shared_slots_back_and_takes_them_again(store
     let waiting = change(store, guid(1), |job| job.resume(at(5))).await;
     assert!(waiting.awaits_slots() && waiting.wake_at == Some(at(5)));
     ended(store, guid(2), 20).await;
-    let resumed = change(store, guid(1), |job| job.resume_awaiting(waiting.pauses, at(21))).await;
+    let resumed = change(store, guid(1), |job| job.resume_awaiting(waiting.epoch, at(21))).await;
     assert!(resumed.has_shared_slots() && !resumed.is_paused());
     assert_eq!(store.job(guid(1)).await.unwrap(), resumed);
     assert!(is_full(&create(store, 3).await), "it has its slots again");

@@ -80,8 +80,8 @@ struct JobRow {
     recoveries: u32,
     #[serde(default, skip_serializing_if = "Option::is_none", with = "attribute::optional_millis")]
     paused_at: Option<Timestamp>,
-    #[serde(default, skip_serializing_if = "is_zero")]
-    pauses: u32,
+    #[serde(default, rename = "pauses", skip_serializing_if = "is_zero")]
+    epoch: u32,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     resend_from: Option<u32>,
     #[serde(default, skip_serializing_if = "is_held")]
@@ -294,7 +294,7 @@ mod tests {
             deleted_at: None,
             recoveries: 0,
             paused_at: None,
-            pauses: 0,
+            epoch: 0,
             resend_from: None,
             slots: SharedSlots::Held,
             started_at: None,

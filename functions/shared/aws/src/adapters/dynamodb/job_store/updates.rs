@@ -179,7 +179,7 @@ impl Difference {
 fn measure(seen: &Job, next: &Job) {
     metrics::add_any(Metric::JobsStarted, (seen.started_at.is_none() && next.started_at.is_some()).into());
     // When a redrive was asked for is not stored. The time of a pause is the owner's own. Low jobs may wait.
-    let is_timed = next.attempt == 1 && next.pauses == 0 && next.priority != Priority::Low;
+    let is_timed = next.attempt == 1 && next.epoch == 0 && next.priority != Priority::Low;
     if let (None, Some(at), true) = (seen.first_chunk_at, next.first_chunk_at, is_timed) {
         let delay = Duration::try_from(at.duration_since(next.created_at));
         metrics::time(Metric::DispatchDelay, delay.unwrap_or_default());
