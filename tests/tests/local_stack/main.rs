@@ -1,4 +1,4 @@
-//! End to end on the local stack: the functions' own binaries behind the Lambda runtime API, fed by SQS, over real
+//! End to end on the local stack: the functions in processes of their own behind the Lambda runtime API, fed by SQS, over real
 //! HTTP.
 //!
 //! All tests share one stack, brought up by the first of them in a folder of its own; it ends with this process.

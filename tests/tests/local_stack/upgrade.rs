@@ -5,6 +5,7 @@
 //! functions in `functions`. Without it, the older version is this one in other packages: the update replaces all functions too.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -98,12 +99,14 @@ fn functions(template: &Path) -> Vec<String> {
     functions.into_iter().map(|function| function.package).collect()
 }
 
-/// The same functions from copies of their executables.
+/// The same executables with a byte behind them, which makes other packages of them.
 fn copies(binaries: &BTreeMap<String, PathBuf>, folder: &Path) -> BTreeMap<String, PathBuf> {
     std::fs::create_dir_all(folder).expect("a folder");
     let copy_of = |path: &PathBuf| folder.join(path.file_name().expect("a file"));
     for path in binaries.values().collect::<BTreeSet<_>>() {
         std::fs::copy(path, copy_of(path)).expect("room for a copy");
+        let copy = std::fs::OpenOptions::new().append(true).open(copy_of(path));
+        copy.and_then(|mut copy| copy.write_all(&[0])).expect("room for a byte");
     }
     binaries.iter().map(|(name, path)| (name.clone(), copy_of(path))).collect()
 }

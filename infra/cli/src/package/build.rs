@@ -1,4 +1,4 @@
-//! Compiles the functions, all of them by one call of cargo.
+//! Compiles the functions.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -58,8 +58,11 @@ pub async fn build_for_this_machine(
     }
     let compiler = Compiler::Cargo { release };
     let all = build(workspace, &[ALL_FUNCTIONS.to_owned()], compiler).await?.remove(0).path;
-    let unlisted = |source| PackageError::Unlisted { path: all.clone(), source };
-    let list = Command::new(&all).stdin(Stdio::null()).output().await.map_err(unlisted)?;
+    let unlisted = |why: String| PackageError::Unlisted { path: all.clone(), why };
+    let list = Command::new(&all).stdin(Stdio::null()).output().await.map_err(|error| unlisted(error.to_string()))?;
+    if !list.status.success() {
+        return Err(unlisted(list.status.to_string()));
+    }
     let list = String::from_utf8_lossy(&list.stdout);
     let in_all = |name: &String| list.lines().any(|function| function == name);
     let (has, others) = functions.iter().cloned().partition::<Vec<_>, _>(in_all);

@@ -1,13 +1,13 @@
-//! Function packages for Lambda: compiled by one call of cargo, zipped as `bootstrap`.
+//! Function packages for Lambda: compiled by cargo, zipped as `bootstrap`.
 
 mod build;
 mod compile_progress;
 mod lambda_image;
+mod local;
 
 use std::io::{Cursor, Write};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitStatus;
-use std::time::SystemTime;
 
 use bytes::Bytes;
 use zip::write::SimpleFileOptions;
@@ -15,6 +15,7 @@ use zip::{CompressionMethod, DateTime, ZipWriter};
 
 pub use build::{build, build_for_this_machine, cargo, forget_outer_cargo};
 use lambda_image::Unfit;
+pub use local::LocalPackages;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum Architecture {
@@ -91,9 +92,12 @@ pub enum PackageError {
     /// cargo succeeded, but did not report the binary.
     #[error("cargo built no binary `{0}`")]
     Missing(String),
-    #[error("{} does not list its functions", .path.display())]
-    Unlisted {
+    #[error("{} does not list its functions: {why}", .path.display())]
+    Unlisted { path: PathBuf, why: String },
+    #[error("cannot copy {} into {}", .path.display(), .folder.display())]
+    Uncopied {
         path: PathBuf,
+        folder: PathBuf,
         #[source]
         source: std::io::Error,
     },
@@ -119,19 +123,6 @@ impl Package {
         let method = if compress { CompressionMethod::Deflated } else { CompressionMethod::Stored };
         Ok(Self { name: binary.package.clone(), zip: zip_of(&binary.read()?, method) })
     }
-
-    /// A package for this machine: a script that starts the executable where it is. A whole one has 60 MB, which would be
-    /// copied four times for each function.
-    ///
-    /// The script starts a link in this folder, so that the next build does not change what a running stack runs. It names
-    /// the function, for an executable with several.
-    pub fn linked(binary: &Binary, folder: &Path) -> Result<Self, PackageError> {
-        let unreadable = |source| PackageError::Unreadable { path: binary.path.clone(), source };
-        let link = binary.link(folder).map_err(unreadable)?;
-        let quoted = link.to_string_lossy().replace('\'', r"'\''");
-        let script = format!("#!/bin/sh\nexec '{quoted}' {}\n", binary.package);
-        Ok(Self { name: binary.package.clone(), zip: zip_of(script.as_bytes(), CompressionMethod::Stored) })
-    }
 }
 
 /// The zip file for Lambda with this as its executable.
@@ -147,28 +138,11 @@ impl Binary {
     fn read(&self) -> Result<Vec<u8>, PackageError> {
         std::fs::read(&self.path).map_err(|source| PackageError::Unreadable { path: self.path.clone(), source })
     }
-
-    /// A link to the executable in this folder, under a name that each build of it has anew.
-    fn link(&self, folder: &Path) -> std::io::Result<PathBuf> {
-        let metadata = std::fs::metadata(&self.path)?;
-        let name = self.path.file_name().unwrap_or_default().to_string_lossy();
-        let built = metadata.modified()?.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_nanos();
-        let link = folder.join(format!("{name}-{built}-{}", metadata.len()));
-        if !link.exists() {
-            std::fs::create_dir_all(folder)?;
-            // Other file systems have no link to it.
-            std::fs::hard_link(&self.path, &link).or_else(|_| std::fs::copy(&self.path, &link).map(drop))?;
-        }
-        std::path::absolute(link)
-    }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::fs::Permissions;
     use std::io::Read;
-    use std::os::unix::fs::PermissionsExt;
-    use std::process::Command;
 
     use super::*;
 
@@ -197,31 +171,5 @@ mod tests {
     fn the_same_executable_makes_the_same_zip() {
         assert_eq!(package(b"one", true), package(b"one", true));
         assert_ne!(package(b"one", true), package(b"two", true));
-    }
-
-    #[test]
-    fn a_linked_package_runs_what_was_built_also_after_the_next_build() {
-        let folder = tempfile::tempdir().unwrap();
-        let (path, links) = (folder.path().join("split-job"), folder.path().join("it's here"));
-        let build = |text: &str| {
-            let _ = std::fs::remove_file(&path);
-            std::fs::write(&path, format!("#!/bin/sh\necho {text}\n")).unwrap();
-            std::fs::set_permissions(&path, Permissions::from_mode(0o755)).unwrap();
-        };
-        let linked =
-            || Package::linked(&Binary { package: "split-job".into(), path: path.clone() }, &links).unwrap().zip;
-        let run = |zip: &Bytes| {
-            let mut script = String::new();
-            let mut zip = zip::ZipArchive::new(Cursor::new(zip)).unwrap();
-            zip.by_index(0).unwrap().read_to_string(&mut script).unwrap();
-            String::from_utf8(Command::new("sh").args(["-c", &script]).output().unwrap().stdout).unwrap()
-        };
-        build("first");
-        let first = linked();
-        assert_eq!(linked(), first);
-        build("the second");
-        let second = linked();
-        assert_ne!(second, first);
-        assert_eq!((run(&first).trim(), run(&second).trim()), ("first", "the second"));
     }
 }

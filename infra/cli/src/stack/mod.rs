@@ -19,7 +19,7 @@ use crate::api::{ApiClient, ApiError};
 use crate::aws::{Aws, Target};
 use crate::deploy::{self, DeployError, Deployment, StackArgs};
 use crate::gateway::Gateway;
-use crate::package::{self, Package, PackageError};
+use crate::package::{self, LocalPackages, Package, PackageError};
 use crate::progress::Progress;
 use crate::template::{Template, TemplateError};
 pub use emulator::{EmulatorError, install as install_emulator};
@@ -183,10 +183,10 @@ impl Stack {
             Ok::<_, StackError>(package::build_for_this_machine(&options.workspace, &to_build, options.release).await?)
         };
         let (built, mut stack) = tokio::try_join!(build, Self::running_or_started(options))?;
-        let links = process::scratch_dir(&options.state_dir).join("functions");
-        let packages = built.iter().chain(&given).map(|binary| Package::linked(binary, &links));
-        let packages = packages.collect::<Result<Vec<_>, _>>()?;
-        stack.deploy(options, template, packages).await?;
+        let copies = process::scratch_dir(&options.state_dir).join("functions");
+        let packages = LocalPackages::of(built.iter().chain(&given), &copies)?;
+        stack.deploy(options, template, packages.packages.clone()).await?;
+        packages.remove_earlier();
         Ok(stack)
     }
 
