@@ -48,8 +48,8 @@ impl Rows {
         Write::Applied
     }
 
-    /// Condition: the epoch and `resendFrom` unchanged since they were read. A caller whose reply was lost finds its own
-    /// note; the note of another run is not its own.
+    /// Condition: the epoch and `resendFrom` unchanged since they were read. A caller whose reply was lost finds its
+    /// own note; the note of another run is not its own.
     pub fn note_resent(&mut self, epoch: u8, from: u8, next: Option<u8>, repeats: bool) -> Write {
         let job = &mut self.job;
         if (job.epoch, job.held) != (epoch, false) {

@@ -126,7 +126,7 @@ impl Programs {
             Step::ReadJob => Some(self.begin(state, task.message)),
             Step::TakeLease => match rows.take_lease(attempt, who) {
                 Write::Applied => self.resume_split(state, attempt, who),
-                Write::Refused if rows.job.status == Status::Paused && who != Who::Sweeper => Some(Step::Release),
+                Write::Refused if rows.job.lease == Lease::Held(who) && who != Who::Sweeper => Some(Step::Release),
                 Write::Refused => Self::done(who),
             },
             Step::Release => {

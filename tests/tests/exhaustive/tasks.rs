@@ -45,7 +45,7 @@ pub enum Step {
     SendChunk { chunk: u8, again: bool },
     /// *`split-job`, time is up: `dispatched = tallies`, lease removed*.
     HandOver,
-    /// *`split-job`, the lease refused because the job is paused: lease removed, if it is held all the same*.
+    /// *`split-job`, the lease refused because the job is paused, but held all the same: lease removed*.
     Release,
     /// *`sweep`, the job stopped: `done = expected, skipped += the rest`*.
     CloseWithoutRest(u8, After),

@@ -57,7 +57,7 @@ impl Splitter {
         let now = match take_lease(&*self.jobs, &*self.clock, job, run, self.limits.lease()).await?.done() {
             Ok(now) => now,
             // The next run finds the same reason to stop.
-            Err(now) if now.is_paused() => return Ok(Conclusion::GiveBack),
+            Err(now) if now.is_held_by(run) => return Ok(Conclusion::GiveBack),
             Err(_) => return Ok(Conclusion::Superseded),
         };
         match stop {

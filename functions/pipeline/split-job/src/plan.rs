@@ -67,7 +67,8 @@ pub enum SplitEnd {
     Awaiting,
     /// Nobody has taken the job up, and its deadline has passed.
     Overdue,
-    /// Nothing to do: the job is gone or past this attempt, or another run is at it.
+    /// Nothing to do: the job is gone or past this attempt, another run is at it, or it was paused before this one got
+    /// the lease.
     NotOurs,
 }
 
@@ -85,7 +86,7 @@ pub enum Conclusion {
     HandOver,
     /// Nothing was dispatched.
     GiveBack,
-    /// Another run, or another attempt, has taken over.
+    /// Another run, or another attempt, has taken over, or the job was paused after the lease was lost.
     Superseded,
     Failed(PortError),
 }

@@ -99,8 +99,8 @@ impl Splitter {
         let run = self.entropy.run_id();
         let mut job = match take_lease(&*self.jobs, &*self.clock, job, run, self.limits.lease()).await?.done() {
             Ok(job) => job,
-            // It may hold the lease all the same, from a write whose reply was lost.
-            Err(now) if now.is_paused() => return self.conclude(&now, run, Conclusion::GiveBack).await,
+            // From a write whose reply was lost. The job was paused since.
+            Err(now) if now.is_held_by(run) => return self.conclude(&now, run, Conclusion::GiveBack).await,
             Err(_) => return Ok(SplitEnd::NotOurs),
         };
         let conclusion = match self.plan(&job, message) {
