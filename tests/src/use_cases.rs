@@ -4,10 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use cancel_job::cancel::Canceller;
-use cancel_job::delete::Deleter;
-use cancel_job::pause::Pauser;
-use cancel_job::retune::Retuner;
+use cancel_job::change::Changer;
 use complete_job::complete::Completer;
 use complete_job::limits::CompleteLimits;
 use create_job::create::{CreateLimits, Creator};
@@ -171,25 +168,13 @@ impl UseCases {
         built(JobPages::new(&self.ports, self.limits.links))
     }
 
-    pub fn canceller(&self) -> Canceller {
-        built(Canceller::new(&self.ports, self.limits.jobs))
-    }
-
-    pub fn deleter(&self) -> Deleter {
-        built(Deleter::new(&self.ports, self.limits.sweep.recovery))
+    pub fn changer(&self) -> Changer {
+        let Limits { jobs, create, sweep, .. } = self.limits;
+        built(Changer::new(&self.ports, jobs, create.deadlines, sweep.recovery, OwnerPriorities::default()))
     }
 
     pub fn eraser(&self) -> Eraser {
         built(Eraser::new(&self.ports, self.limits.sweep.recovery))
-    }
-
-    pub fn pauser(&self) -> Pauser {
-        built(Pauser::new(&self.ports))
-    }
-
-    pub fn retuner(&self) -> Retuner {
-        let (deadlines, priorities) = (self.limits.create.deadlines, OwnerPriorities::default());
-        built(Retuner::new(&self.ports, deadlines, self.limits.jobs, priorities))
     }
 
     pub fn redriver(&self) -> Redriver {

@@ -49,8 +49,8 @@ impl Run {
 
     pub(super) fn cancel(&mut self, planned: Planned, job: usize) {
         let Some((job, owner)) = self.job_of(job) else { return };
-        let canceller = Arc::clone(&self.world.canceller);
-        self.invoke_api(planned, async move { reply("cancelled", canceller.cancel(&owner, job, false).await) });
+        let changer = Arc::clone(&self.world.changer);
+        self.invoke_api(planned, async move { reply("cancelled", changer.cancel(&owner, job, false).await) });
     }
 
     pub(super) fn retune(&mut self, planned: Planned, job: usize) {

@@ -20,15 +20,15 @@ impl Run {
             let step = self.step + self.adversary.rng.u64(0..400);
             self.operations.push(Planned { step, operation: Operation::Resume(guid), retries: 3 });
         }
-        let pauser = Arc::clone(&self.world.pauser);
-        self.invoke_api(planned, async move { reply("paused", pauser.pause(&owner, guid).await) });
+        let changer = Arc::clone(&self.world.changer);
+        self.invoke_api(planned, async move { reply("paused", changer.pause(&owner, guid).await) });
     }
 
     pub(super) fn resume(&mut self, planned: Planned, job: JobGuid) {
         let jobs = self.world.store.every_job();
         let Some(owner) = jobs.iter().find(|row| row.job_guid == job).map(|row| row.owner.clone()) else { return };
-        let pauser = Arc::clone(&self.world.pauser);
-        self.invoke_api(planned, async move { reply("resumed", pauser.resume(&owner, job).await) });
+        let changer = Arc::clone(&self.world.changer);
+        self.invoke_api(planned, async move { reply("resumed", changer.resume(&owner, job).await) });
     }
 
     /// Gives a job another width, as its owner may.
@@ -40,8 +40,8 @@ impl Run {
     pub(super) fn retune_to(&mut self, planned: Planned, job: usize, limits: RetuneRequest) {
         let Some((job, owner)) = self.job_of(job) else { return };
         self.world.invariants.retunes(job, limits.tolerance.map(Into::into));
-        let retuner = Arc::clone(&self.world.retuner);
-        self.invoke_api(planned, async move { reply("retuned", retuner.retune(&owner, job, &limits).await) });
+        let changer = Arc::clone(&self.world.changer);
+        self.invoke_api(planned, async move { reply("retuned", changer.retune(&owner, job, &limits).await) });
     }
 
     /// Once there are no more faults, somebody finds the paused jobs and resumes them. The breaker must find its own.

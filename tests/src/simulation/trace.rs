@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use jiff::Timestamp;
+use rowmill_api::task::TaskOrder;
 use rowmill_core::model::breaker::Breaker;
 use rowmill_core::model::checkpoint::Checkpoint;
 use rowmill_core::model::dead_letter::DeadLetter;
@@ -17,7 +18,6 @@ use rowmill_core::ports::{
     BreakerMoved, CheckpointMoved, CommitAnswer, Created, Due, JobPage, ObjectHead, SlotsTaken, UpdateAnswer,
     UploadedPart,
 };
-use work_task::hold::Order;
 use work_task::lend::Lent;
 
 /// The lines of a run, if they are kept. A run keeps none; if it fails, it is repeated with a trace.
@@ -188,7 +188,7 @@ impl Brief for Lent {
     }
 }
 
-impl Brief for Order {
+impl Brief for TaskOrder {
     fn brief(&self) -> String {
         format!("{self:?}")
     }

@@ -6,13 +6,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
+use rowmill_api::task::TaskOrder;
 use rowmill_core::model::ids::JobGuid;
 use rowmill_core::model::tally::ChunkAddress;
 use rowmill_core::model::task::TaskTerms;
 use rowmill_core::ports::processor::{Item, ItemError};
 use serde_json::{Value, json};
 use work_task::error::TaskError;
-use work_task::hold::Order;
 use work_task::lend::{Lent, TaskWork};
 
 use super::checks::{Checked, ensure, now};
@@ -185,19 +185,19 @@ impl Turn {
                 }
             };
             match beaten {
-                Ok(Order::Continue) => {
+                Ok(TaskOrder::Continue) => {
                     self.invariants.reach(if at.done.is_empty() { "beat" } else { "items reported" });
                     at.done.clear();
                     at.sent = sent;
                     self.invariants.worker_keeps(self.hub.current(), sent + at.lent.terms.patience());
                     return Ok(());
                 }
-                Ok(Order::Paused | Order::Stopping) => {
+                Ok(TaskOrder::Paused | TaskOrder::Stopping) => {
                     self.invariants.reach("a worker is told to stop");
                     at.done.clear();
                     return Err(Ended::Told);
                 }
-                Ok(Order::Finished) | Err(TaskError::Gone(_)) => return Err(Ended::Lost),
+                Ok(TaskOrder::Finished) | Err(TaskError::Gone(_)) => return Err(Ended::Lost),
                 Err(_) if is_first || self.hub.now() >= at.sent + at.lent.terms.patience() => return Err(Ended::Lost),
                 Err(_) => self.hub.sleep(Duration::from_secs(1)).await,
             }

@@ -3,9 +3,7 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use cancel_job::cancel::Canceller;
-use cancel_job::pause::Pauser;
-use cancel_job::retune::Retuner;
+use cancel_job::change::Changer;
 use complete_job::complete::Completer;
 use complete_job::limits::CompleteLimits;
 use create_job::create::{CreateLimits, Creator};
@@ -72,10 +70,7 @@ pub struct World {
     pub invariants: Arc<Invariants>,
     pub jobs: Arc<GatedJobs>,
     pub creator: Arc<Creator>,
-    pub canceller: Arc<Canceller>,
-    /// `cancel-job`, for pausing and resuming.
-    pub pauser: Arc<Pauser>,
-    pub retuner: Arc<Retuner>,
+    pub changer: Arc<Changer>,
     pub redriver: Arc<Redriver>,
     pub splitter: Arc<Splitter>,
     pub starter: Arc<Starter>,
@@ -166,9 +161,7 @@ impl World {
         let use_cases = UseCases { ports, limits: limits(plan, broken), job_types };
         Self {
             creator: Arc::new(Creator { owner_priorities: every_priority(), ..use_cases.creator() }),
-            canceller: Arc::new(use_cases.canceller()),
-            pauser: Arc::new(use_cases.pauser()),
-            retuner: Arc::new(use_cases.retuner()),
+            changer: Arc::new(use_cases.changer()),
             redriver: Arc::new(use_cases.redriver()),
             splitter: Arc::new(use_cases.splitter()),
             starter: Arc::new(use_cases.starter()),

@@ -11,10 +11,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use cancel_job::cancel::Canceller;
+use cancel_job::change::Changer;
 use cancel_job::error::ChangeError;
-use cancel_job::pause::Pauser;
-use cancel_job::retune::Retuner;
 use complete_job::complete::Completer;
 use create_job::create::{CreateJobError, Creator};
 use create_job::request::CreateJobRequest;
@@ -77,11 +75,10 @@ pub struct World {
     pub reasons: JobReasons,
     /// `job-status`: who works on the tasks of a job.
     pub task_pages: TaskPages,
-    pub canceller: Canceller,
-    /// `cancel-job`: pausing and resuming. It can crash.
-    pub pauser: Pauser,
-    /// `cancel-job`: retuning. It can crash.
-    pub retuner: Retuner,
+    /// `cancel-job`, to cancel.
+    pub canceller: Changer,
+    /// `cancel-job`. It can crash.
+    pub changer: Changer,
     pub redriver: Redriver,
     pub dead_letters: DeadLetters,
     pub sweeper: Sweeper,
@@ -142,9 +139,8 @@ impl World {
             auditor,
             reasons,
             task_pages,
-            canceller: api.canceller(),
-            pauser: functions.pauser(),
-            retuner: functions.retuner(),
+            canceller: api.changer(),
+            changer: functions.changer(),
             redriver: functions.redriver(),
             splitter: functions.splitter(),
             starter: functions.starter(),
@@ -240,11 +236,11 @@ impl World {
     }
 
     pub async fn pause(&self, job: JobGuid) -> Job {
-        self.pauser.pause(&Self::owner(), job).await.expect("the job is active")
+        self.changer.pause(&Self::owner(), job).await.expect("the job is active")
     }
 
     pub async fn resume(&self, job: JobGuid) -> Job {
-        self.pauser.resume(&Self::owner(), job).await.expect("the job is active")
+        self.changer.resume(&Self::owner(), job).await.expect("the job is active")
     }
 
     /// Gives a job the limits in the body of this request.
@@ -253,13 +249,13 @@ impl World {
     /// The errors of the use case.
     pub async fn retune(&self, job: JobGuid, limits: Value) -> Result<Job, ChangeError> {
         let limits = serde_json::from_value(limits).expect("a request");
-        self.retuner.retune(&Self::owner(), job, &limits).await
+        self.changer.retune(&Self::owner(), job, &limits).await
     }
 
     /// Sends the message that continues the job, as its resume does.
     pub async fn send_split(&self, job: JobGuid) {
         let row = self.jobs.job(job).await.expect("the job is there");
-        self.pauser.splits.send(&[SplitMessage::of(&row)]).await.expect("in-memory ports do not fail");
+        self.changer.splits.send(&[SplitMessage::of(&row)]).await.expect("in-memory ports do not fail");
     }
 
     /// A time limit that leaves time for everything.

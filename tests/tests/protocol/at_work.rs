@@ -5,6 +5,7 @@ use std::time::Duration;
 use acceptance::files;
 use acceptance::world::World;
 use rowmill_api::at_work::{TaskAtWork, WorkerView};
+use rowmill_api::task::TaskOrder;
 use rowmill_core::model::at_work::TaskState;
 use rowmill_core::model::ids::JobGuid;
 use rowmill_core::model::job::states::Status;
@@ -12,7 +13,6 @@ use rowmill_core::model::why::ReasonCode;
 use rowmill_core::ports::{Clock, JobFilter, Tasks};
 use serde_json::json;
 use sweep::census::{TaskCensus, TaskCounts};
-use work_task::hold::Order;
 use work_task::lend::Lent;
 
 use crate::tasks::{RENDER, TERMS, answer, begun, finish, names, offered, work};
@@ -43,7 +43,7 @@ async fn workers(world: &World) -> Vec<WorkerView> {
 async fn report_two(world: &World, lent: &Lent) {
     let two = &names(lent)[..2];
     let order = world.task_work.report(lent.id, lent.token, Some(two), &answer(two, &[])).await.unwrap();
-    assert_eq!(order, Order::Continue);
+    assert_eq!(order, TaskOrder::Continue);
 }
 
 #[tokio::test]

@@ -42,7 +42,7 @@ fn faultless(world: &World) -> UseCases {
 }
 
 async fn delete(world: &World, job: JobGuid) -> Result<(), ChangeError> {
-    use_cases(world).deleter().delete(&World::owner(), job).await
+    use_cases(world).changer().delete(&World::owner(), job).await
 }
 
 /// Time passes until nobody can be at work on a job that is deleted now.
@@ -115,7 +115,7 @@ async fn a_job_that_has_not_ended_or_is_of_others_is_not_deleted() {
     assert!(matches!(delete(&world, job).await, Err(ChangeError::Active)));
     world.resume(job).await;
     world.run().await;
-    let others = use_cases(&world).deleter().delete(&Owner("others".into()), job).await;
+    let others = use_cases(&world).changer().delete(&Owner("others".into()), job).await;
     assert!(matches!(others, Err(ChangeError::Unknown(_))));
     outlast(&world);
     assert_eq!(erase(&world).await, 0);
@@ -298,7 +298,7 @@ async fn of_a_deletion_and_a_redrive_at_once_one_wins() {
         let (other, taken) = (Arc::clone(&world), Arc::new(AtomicBool::new(false)));
         let (deleted, faultless) = (Arc::clone(&taken), faultless(&world));
         world.faults.freeze(call, async move {
-            let done = faultless.deleter().delete(&World::owner(), job).await;
+            let done = faultless.changer().delete(&World::owner(), job).await;
             deleted.store(done.is_ok(), Ordering::SeqCst);
         });
         let redrive = world.redrive(job, None).await;
@@ -329,7 +329,7 @@ async fn what_a_run_writes_after_the_deletion_is_erased() {
         let other = Arc::clone(&world);
         world.faults.freeze(call, async move {
             let functions = faultless(&other);
-            functions.canceller().cancel(&World::owner(), job, false).await.unwrap();
+            functions.changer().cancel(&World::owner(), job, false).await.unwrap();
             other.clock.advance(Duration::from_secs(400));
             let sweeper = functions.sweeper();
             for _ in 0..20 {
@@ -343,7 +343,7 @@ async fn what_a_run_writes_after_the_deletion_is_erased() {
                     break;
                 }
             }
-            functions.deleter().delete(&World::owner(), job).await.unwrap();
+            functions.changer().delete(&World::owner(), job).await.unwrap();
         });
         // The time limit of the run is over, but it goes on.
         world.try_process(&chunks[0], false).await.ok();

@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use acceptance::files;
+use rowmill_api::task::TaskOrder;
 use rowmill_core::model::job::StopCode;
 use rowmill_core::model::task::{LEASE, TaskId};
 use rowmill_core::ports::Jobs;
 use serde_json::json;
 use work_task::error::TaskError;
-use work_task::hold::Order;
 
 use crate::tasks::{RENDER, TERMS, answer, begun, counts, finish, lent, names, offered, work};
 
@@ -60,14 +60,14 @@ async fn a_token_is_worth_something_for_its_task_alone_and_until_it_is_done() {
         assert!(matches!(report, Err(TaskError::Gone(_))), "{report:?}");
         assert!(matches!(world.task_work.release(id, one.token, true).await, Err(TaskError::Gone(_))));
     }
-    assert_eq!(finish(&world, &one).await.unwrap(), Order::Finished);
+    assert_eq!(finish(&world, &one).await.unwrap(), TaskOrder::Finished);
     world.task_work.release(one.id, one.token, true).await.unwrap();
-    assert_eq!(world.task_work.beat(one.id, one.token).await.unwrap().0, Order::Finished);
+    assert_eq!(world.task_work.beat(one.id, one.token).await.unwrap().0, TaskOrder::Finished);
     let failed = world.task_work.report(one.id, one.token, None, &answer(&[], &names(&one))).await;
-    assert_eq!(failed.unwrap(), Order::Finished, "what is reported once stays");
+    assert_eq!(failed.unwrap(), TaskOrder::Finished, "what is reported once stays");
     assert_eq!(counts(&world, job).await, (4, 0, 0));
     assert!(world.task_work.lend(RENDER, "w1").await.unwrap().is_none());
-    assert_eq!(finish(&world, &two).await.unwrap(), Order::Finished);
+    assert_eq!(finish(&world, &two).await.unwrap(), TaskOrder::Finished);
     world.run().await;
     assert!(matches!(world.task_work.release(one.id, one.token, true).await, Err(TaskError::Gone(_))));
     assert_eq!(counts(&world, job).await, (8, 0, 0));

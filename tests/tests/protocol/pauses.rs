@@ -212,7 +212,7 @@ async fn a_resume_that_dies_anywhere_is_completed_by_the_sweep_or_the_next_reque
         world.pause(job).await;
         world.process_queued().await;
         world.faults.plan(call, death);
-        let died = world.pauser.resume(&World::owner(), job).await.is_err() || !world.faults.is_pending();
+        let died = world.changer.resume(&World::owner(), job).await.is_err() || !world.faults.is_pending();
         if !died {
             return false;
         }
@@ -348,18 +348,18 @@ async fn only_its_owner_pauses_a_job_and_only_while_it_has_work_left() {
     let world = World::new(chunks_of(2));
     let job = world.validate_csv(files::plain_csv(9)).await;
     let stranger = Owner("somebody else".into());
-    assert!(matches!(world.pauser.pause(&stranger, job).await, Err(ChangeError::Unknown(_))));
-    assert!(matches!(world.pauser.resume(&stranger, job).await, Err(ChangeError::Unknown(_))));
+    assert!(matches!(world.changer.pause(&stranger, job).await, Err(ChangeError::Unknown(_))));
+    assert!(matches!(world.changer.resume(&stranger, job).await, Err(ChangeError::Unknown(_))));
     let completion = world.run_to_completion_message().await;
-    let late = world.pauser.pause(&World::owner(), job).await;
+    let late = world.changer.pause(&World::owner(), job).await;
     assert!(matches!(late, Err(ChangeError::Completing(Status::Running))), "{late:?}");
     world.completer.complete(&completion, world.deadline()).await.unwrap();
-    assert!(matches!(world.pauser.pause(&World::owner(), job).await, Err(ChangeError::Ended(Status::Completed))));
-    assert!(matches!(world.pauser.resume(&World::owner(), job).await, Err(ChangeError::Ended(Status::Completed))));
+    assert!(matches!(world.changer.pause(&World::owner(), job).await, Err(ChangeError::Ended(Status::Completed))));
+    assert!(matches!(world.changer.resume(&World::owner(), job).await, Err(ChangeError::Ended(Status::Completed))));
 
     let stopped = world.validate_csv(files::plain_csv(9)).await;
     world.take_up(stopped, Duration::from_secs(100)).await;
     world.cancel(stopped).await;
-    assert!(matches!(world.pauser.pause(&World::owner(), stopped).await, Err(ChangeError::Stopping(_))));
-    assert!(matches!(world.pauser.resume(&World::owner(), stopped).await, Err(ChangeError::Stopping(_))));
+    assert!(matches!(world.changer.pause(&World::owner(), stopped).await, Err(ChangeError::Stopping(_))));
+    assert!(matches!(world.changer.resume(&World::owner(), stopped).await, Err(ChangeError::Stopping(_))));
 }

@@ -6,6 +6,7 @@ use std::time::Duration;
 use acceptance::faults::at_every_call;
 use acceptance::files;
 use acceptance::world::World;
+use rowmill_api::task::TaskOrder;
 use rowmill_core::job_types::TargetType;
 use rowmill_core::job_types::target_type::TargetCalls;
 use rowmill_core::model::ids::JobGuid;
@@ -16,7 +17,6 @@ use rowmill_core::ports::processor::JobType;
 use rowmill_core::ports::{Permits, Target};
 use serde_json::json;
 use work_task::error::TaskError;
-use work_task::hold::Order;
 use work_task::lend::Lent;
 
 use crate::chunks_of;
@@ -46,11 +46,11 @@ async fn lend(world: &World) -> Option<Lent> {
 
 async fn begun(world: &World) -> Lent {
     let lent = lend(world).await.expect("a task is free");
-    assert_eq!(world.task_work.beat(lent.id, lent.token).await.unwrap().0, Order::Continue);
+    assert_eq!(world.task_work.beat(lent.id, lent.token).await.unwrap().0, TaskOrder::Continue);
     lent
 }
 
-async fn finish(world: &World, lent: &Lent) -> Order {
+async fn finish(world: &World, lent: &Lent) -> TaskOrder {
     world.task_work.report(lent.id, lent.token, None, br#"{"batchItemFailures": []}"#).await.unwrap()
 }
 
@@ -63,16 +63,16 @@ async fn no_more_tasks_are_lent_than_there_are_permits() {
     let (world, job) = world(5, None).await;
     let (one, two) = (begun(&world).await, begun(&world).await);
     assert!(lend(&world).await.is_none(), "two are held");
-    assert_eq!(finish(&world, &one).await, Order::Finished);
+    assert_eq!(finish(&world, &one).await, TaskOrder::Finished);
     let three = begun(&world).await;
     assert!(lend(&world).await.is_none());
     world.task_work.release(two.id, two.token, false).await.unwrap();
     for held in [begun(&world).await, three] {
-        assert_eq!(finish(&world, &held).await, Order::Finished);
+        assert_eq!(finish(&world, &held).await, TaskOrder::Finished);
     }
     while let Some(lent) = lend(&world).await {
         world.task_work.beat(lent.id, lent.token).await.unwrap();
-        assert_eq!(finish(&world, &lent).await, Order::Finished);
+        assert_eq!(finish(&world, &lent).await, TaskOrder::Finished);
     }
     assert_eq!((world.completed(job).await, taken(&world).await), (5, 0));
 }
@@ -87,11 +87,11 @@ async fn the_permit_of_a_dead_worker_goes_to_another_one() {
     assert!(matches!(world.task_work.beat(dead.id, dead.token).await, Err(TaskError::Gone(_))), "it is given up");
     assert!(lend(&world).await.is_none(), "the permit of the dead one is not a third");
     for lent in &next {
-        assert_eq!(finish(&world, lent).await, Order::Finished);
+        assert_eq!(finish(&world, lent).await, TaskOrder::Finished);
     }
     while world.show(job).await.status != Status::Completed {
         let lent = begun(&world).await;
-        assert_eq!(finish(&world, &lent).await, Order::Finished);
+        assert_eq!(finish(&world, &lent).await, TaskOrder::Finished);
         world.run().await;
     }
 }
@@ -108,7 +108,7 @@ async fn the_permit_of_a_dead_worker_of_a_paused_job_goes_to_another_job() {
     world.clock.advance(TERMS.patience() + Duration::from_secs(6));
     for _ in 0..2 {
         let lent = begun(&world).await;
-        assert_eq!((lent.id.job, finish(&world, &lent).await), (job, Order::Finished));
+        assert_eq!((lent.id.job, finish(&world, &lent).await), (job, TaskOrder::Finished));
     }
     assert_eq!(world.completed(job).await, 2);
     world.resume(paused).await;
@@ -134,7 +134,7 @@ async fn the_permits_of_a_cancelled_job_are_free_for_others() {
     let held = [begun(&world).await, begun(&world).await];
     world.cancel(job).await;
     for lent in &held {
-        assert_eq!(world.task_work.beat(lent.id, lent.token).await.unwrap().0, Order::Stopping);
+        assert_eq!(world.task_work.beat(lent.id, lent.token).await.unwrap().0, TaskOrder::Stopping);
     }
     while world.show(job).await.status != Status::Cancelled {
         world.clock.advance(world.limits.sweep.stop.grace);
@@ -145,7 +145,7 @@ async fn the_permits_of_a_cancelled_job_are_free_for_others() {
     world.run().await;
     for _ in 0..3 {
         let lent = begun(&world).await;
-        assert_eq!(finish(&world, &lent).await, Order::Finished);
+        assert_eq!(finish(&world, &lent).await, TaskOrder::Finished);
     }
     assert_eq!(world.completed(job).await, 3);
 }
@@ -158,7 +158,7 @@ async fn a_service_has_so_many_tasks_and_the_next_one_when_one_is_done() {
     assert_eq!(held.len(), 2, "the others wait");
     let mut done = 0;
     while let Some(call) = held.pop() {
-        assert_eq!(finish_call(&world, &call).await.unwrap(), Order::Finished);
+        assert_eq!(finish_call(&world, &call).await.unwrap(), TaskOrder::Finished);
         done += 1;
         world.run().await;
         let next = service.calls();
@@ -180,7 +180,7 @@ async fn waiting_tasks_of_a_service_get_the_permits_of_dead_ones() {
         let calls = service.calls();
         assert!(calls.len() <= 2, "{calls:?}");
         for call in calls {
-            assert_eq!(finish_call(&world, &call).await.unwrap(), Order::Finished);
+            assert_eq!(finish_call(&world, &call).await.unwrap(), TaskOrder::Finished);
         }
         if world.show(job).await.status == Status::Completed {
             break;

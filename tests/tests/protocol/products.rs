@@ -4,13 +4,12 @@ use std::time::Duration;
 
 use acceptance::files;
 use acceptance::world::World;
-use rowmill_api::task::{OutputOfItem, ProductRequest};
+use rowmill_api::task::{OutputOfItem, ProductRequest, TaskOrder};
 use rowmill_core::model::product::{PRODUCT_MAX_BYTES, PRODUCTS_MAX, ProductId};
 use rowmill_core::ports::{Clock, Jobs, Objects, PortError};
 use serde_json::value::to_raw_value;
 use serde_json::{Value, json};
 use work_task::error::TaskError;
-use work_task::hold::Order;
 use work_task::lend::Lent;
 
 use crate::tasks::{TERMS, begun, lent, names, offered};
@@ -45,7 +44,7 @@ async fn stored(world: &World, lent: &Lent, name: &str) {
 }
 
 /// Reports the first item with these products.
-async fn reported(world: &World, lent: &Lent, products: &[&str]) -> Result<Order, TaskError> {
+async fn reported(world: &World, lent: &Lent, products: &[&str]) -> Result<TaskOrder, TaskError> {
     let name = names(lent)[0].clone();
     let products = products.iter().map(|name| (*name).to_owned()).collect();
     let mut outputs = vec![output(&name, &json!({ "a": 1 }), products)];
@@ -66,7 +65,7 @@ async fn the_results_list_the_products_of_the_lease_that_counted_and_no_others()
     let missing = reported(&world, &holder, &["frame.png"]).await.unwrap_err();
     assert!(missing.to_string().contains("names a product that is not stored: `frame.png`"), "{missing}");
     stored(&world, &holder, "frame.png").await;
-    assert_eq!(reported(&world, &holder, &["frame.png"]).await.unwrap(), Order::Finished);
+    assert_eq!(reported(&world, &holder, &["frame.png"]).await.unwrap(), TaskOrder::Finished);
     assert_eq!(world.run_and_show(job).await.items_succeeded, 1);
 
     let row = world.jobs.job(job).await.unwrap();
@@ -118,6 +117,6 @@ async fn what_is_no_product_of_an_item_at_work_is_refused() {
     stored(&world, &holder, "a").await;
     let listed = world.task_work.list_products(holder.id, holder.token, &mut outputs).await;
     assert!(matches!(listed, Err(TaskError::BadProduct { .. })), "the field is taken");
-    assert_eq!(reported(&world, &holder, &["a"]).await.unwrap(), Order::Continue);
+    assert_eq!(reported(&world, &holder, &["a"]).await.unwrap(), TaskOrder::Continue);
     assert!(matches!(refused(&holder, &product(&first, "b")).await, TaskError::BadProduct { .. }), "it is reported");
 }

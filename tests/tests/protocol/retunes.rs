@@ -300,10 +300,10 @@ async fn what_cannot_be_retuned_is_refused() {
     }
     let limits = serde_json::from_value(json!({ "priority": "high" })).unwrap();
     let stranger = Owner("stranger".into());
-    let refused = world.retuner.retune(&stranger, job, &limits).await;
+    let refused = world.changer.retune(&stranger, job, &limits).await;
     assert!(matches!(refused, Err(ChangeError::Priority(_))), "{refused:?}");
     let limits = serde_json::from_value(json!({ "priority": "low" })).unwrap();
-    assert!(matches!(world.retuner.retune(&stranger, job, &limits).await, Err(ChangeError::Unknown(_))));
+    assert!(matches!(world.changer.retune(&stranger, job, &limits).await, Err(ChangeError::Unknown(_))));
     assert_eq!(world.jobs.job(job).await.unwrap(), before);
 
     let lower = json!({ "priority": "low" });

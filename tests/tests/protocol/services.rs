@@ -9,6 +9,7 @@ use acceptance::files;
 use acceptance::world::World;
 use async_trait::async_trait;
 use process_items::end::ChunkEnd;
+use rowmill_api::task::TaskOrder;
 use rowmill_core::job_types::TargetType;
 use rowmill_core::job_types::target_type::TargetCalls;
 use rowmill_core::model::dead_letter::POISON;
@@ -19,7 +20,6 @@ use rowmill_core::ports::processor::JobType;
 use rowmill_core::ports::{ACCEPTED, Clock, Jobs, Target, TargetError, TargetRequest};
 use serde_json::{Value, json};
 use work_task::error::TaskError;
-use work_task::hold::Order;
 
 use crate::chunks_of;
 
@@ -69,7 +69,7 @@ impl Target for Service {
             Answer::Nothing => Err(TargetError::no_answer("silence")),
             Answer::FinishesFirst => {
                 let world = self.world.lock().unwrap().upgrade().unwrap();
-                assert_eq!(finish(&world, &self.call()).await.unwrap(), Order::Finished);
+                assert_eq!(finish(&world, &self.call()).await.unwrap(), TaskOrder::Finished);
                 Ok(ACCEPTED.to_vec())
             }
         }
@@ -132,11 +132,11 @@ async fn called(csv: Vec<u8>, answers: &[Answer]) -> (World, Arc<Service>, JobGu
     (world, service, job)
 }
 
-async fn beat(world: &World, call: &Call) -> Result<Order, TaskError> {
+async fn beat(world: &World, call: &Call) -> Result<TaskOrder, TaskError> {
     world.task_work.beat(call.id, call.token).await.map(|(order, _)| order)
 }
 
-pub async fn finish(world: &World, call: &Call) -> Result<Order, TaskError> {
+pub async fn finish(world: &World, call: &Call) -> Result<TaskOrder, TaskError> {
     world.task_work.report(call.id, call.token, None, br#"{"batchItemFailures": []}"#).await
 }
 
@@ -160,16 +160,16 @@ async fn a_service_accepts_its_items_and_answers_days_later() {
     let began = world.clock.now();
     while world.clock.now() < began + DAYS {
         for call in &calls {
-            assert_eq!(beat(&world, call).await.unwrap(), Order::Continue);
+            assert_eq!(beat(&world, call).await.unwrap(), TaskOrder::Continue);
         }
         look_after(&world, TERMS.beat).await;
     }
     let one = &calls[0].items[..1];
     let failed = json!({ "batchItemFailures": [{ "itemIdentifier": one[0], "code": "torn" }] }).to_string();
     let order = world.task_work.report(calls[0].id, calls[0].token, Some(one), failed.as_bytes()).await;
-    assert_eq!(order.unwrap(), Order::Continue);
+    assert_eq!(order.unwrap(), TaskOrder::Continue);
     for call in &calls {
-        assert_eq!(finish(&world, call).await.unwrap(), Order::Finished);
+        assert_eq!(finish(&world, call).await.unwrap(), TaskOrder::Finished);
     }
     let shown = world.run_and_show(job).await;
     assert_eq!((shown.status, shown.items_succeeded, shown.items_failed), (Status::Completed, 4, 2));
@@ -212,12 +212,12 @@ async fn a_service_that_refuses_for_now_is_called_again_by_the_queue() {
         assert!(world.try_process(&message, redelivered).await.is_err(), "the message returns to its queue");
         assert!(world.tasks.every_task().is_empty(), "the service does not have them");
         let refused = service.call();
-        assert!(matches!(beat(&world, &refused).await, Ok(Order::Finished) | Err(TaskError::Gone(_))));
+        assert!(matches!(beat(&world, &refused).await, Ok(TaskOrder::Finished) | Err(TaskError::Gone(_))));
     }
     assert_eq!(world.process(&message, true).await, ChunkEnd::Offered);
     let call = service.call();
     assert_eq!(call.items.len(), 3, "a refusal is no death");
-    assert_eq!(finish(&world, &call).await.unwrap(), Order::Finished);
+    assert_eq!(finish(&world, &call).await.unwrap(), TaskOrder::Finished);
     assert_eq!(world.completed(job).await, 3);
 }
 
@@ -227,8 +227,8 @@ async fn a_call_without_an_answer_may_have_arrived() {
     let call = service.call();
     look_after(&world, TERMS.beat).await;
     assert!(service.calls().is_empty(), "it may be at work");
-    assert_eq!(beat(&world, &call).await.unwrap(), Order::Continue, "it is");
-    assert_eq!(finish(&world, &call).await.unwrap(), Order::Finished);
+    assert_eq!(beat(&world, &call).await.unwrap(), TaskOrder::Continue, "it is");
+    assert_eq!(finish(&world, &call).await.unwrap(), TaskOrder::Finished);
     assert_eq!(world.completed(job).await, 3);
 }
 
@@ -236,16 +236,16 @@ async fn a_call_without_an_answer_may_have_arrived() {
 async fn a_service_that_dies_is_called_again_and_its_late_report_is_refused() {
     let (world, service, job) = called(files::plain_csv(3), &[]).await;
     let first = service.call();
-    assert_eq!(beat(&world, &first).await.unwrap(), Order::Continue);
+    assert_eq!(beat(&world, &first).await.unwrap(), TaskOrder::Continue);
     look_after(&world, LONG).await;
     let second = service.call();
     assert_eq!(second.items, first.items[..1], "it may have died of one of them");
     assert!(matches!(finish(&world, &first).await, Err(TaskError::Gone(_))));
-    assert_eq!(finish(&world, &second).await.unwrap(), Order::Finished);
+    assert_eq!(finish(&world, &second).await.unwrap(), TaskOrder::Finished);
     while world.show(job).await.status != Status::Completed {
         look_after(&world, Duration::from_secs(60)).await;
         for call in service.calls() {
-            assert_eq!(finish(&world, &call).await.unwrap(), Order::Finished);
+            assert_eq!(finish(&world, &call).await.unwrap(), TaskOrder::Finished);
         }
     }
     assert_eq!(world.completed(job).await, 3);
@@ -261,7 +261,7 @@ async fn an_item_that_every_call_dies_of_fails_alone() {
         for call in service.calls() {
             match call.items.contains(&poison) {
                 true => deaths += 1,
-                false => assert_eq!(finish(&world, &call).await.unwrap(), Order::Finished),
+                false => assert_eq!(finish(&world, &call).await.unwrap(), TaskOrder::Finished),
             }
         }
         if world.show(job).await.status == Status::Completed {
@@ -281,12 +281,12 @@ async fn a_service_that_gives_its_items_back_is_called_again() {
     let first = service.call();
     let one = &first.items[..1];
     let report = world.task_work.report(first.id, first.token, Some(one), br#"{"batchItemFailures": []}"#).await;
-    assert_eq!(report.unwrap(), Order::Continue);
+    assert_eq!(report.unwrap(), TaskOrder::Continue);
     world.task_work.release(first.id, first.token, false).await.unwrap();
     world.run().await;
     let second = service.call();
     assert_eq!(second.items, first.items[1..]);
-    assert_eq!(finish(&world, &second).await.unwrap(), Order::Finished);
+    assert_eq!(finish(&world, &second).await.unwrap(), TaskOrder::Finished);
     assert_eq!(world.completed(job).await, 3);
 }
 
@@ -301,7 +301,7 @@ async fn a_pause_and_a_cancel_reach_a_service() {
     let (world, service, job) = called(files::plain_csv(8), &[]).await;
     let calls = service.calls();
     world.pause(job).await;
-    assert_eq!(beat(&world, &calls[0]).await.unwrap(), Order::Paused);
+    assert_eq!(beat(&world, &calls[0]).await.unwrap(), TaskOrder::Paused);
     world.task_work.release(calls[0].id, calls[0].token, false).await.unwrap();
     look_after(&world, Duration::from_secs(60)).await;
     assert!(service.calls().is_empty(), "nothing is begun while it is paused");
@@ -309,9 +309,9 @@ async fn a_pause_and_a_cancel_reach_a_service() {
     world.run().await;
     let again = service.call();
     assert_eq!(again.items, calls[0].items, "the other one is held");
-    assert_eq!(finish(&world, &again).await.unwrap(), Order::Finished);
+    assert_eq!(finish(&world, &again).await.unwrap(), TaskOrder::Finished);
     world.cancel(job).await;
-    assert_eq!(beat(&world, &calls[1]).await.unwrap(), Order::Stopping);
+    assert_eq!(beat(&world, &calls[1]).await.unwrap(), TaskOrder::Stopping);
     for look in 0.. {
         assert!(look < 5, "it ends");
         look_after(&world, world.limits.sweep.stop.grace + LONG).await;
@@ -342,7 +342,7 @@ async fn an_item_that_is_too_large_for_a_task_fails_alone() {
     for _ in 0..2 {
         let call = service.call();
         assert_eq!(call.items.len(), 1, "two do not fit together");
-        assert_eq!(finish(&world, &call).await.unwrap(), Order::Finished);
+        assert_eq!(finish(&world, &call).await.unwrap(), TaskOrder::Finished);
         world.run().await;
     }
     let shown = world.run_and_show(job).await;

@@ -201,7 +201,7 @@ async fn a_resume_that_dies_anywhere_takes_slots_once() {
     at_every_call(async |call, death| {
         let (world, job) = resting().await;
         world.faults.plan(call, death);
-        world.pauser.resume(&World::owner(), job).await.ok();
+        world.changer.resume(&World::owner(), job).await.ok();
         if world.faults.is_pending() {
             return false;
         }

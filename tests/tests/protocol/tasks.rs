@@ -10,6 +10,7 @@ use acceptance::files;
 use acceptance::world::World;
 use jiff::Timestamp;
 use process_items::end::ChunkEnd;
+use rowmill_api::task::TaskOrder;
 use rowmill_core::job_types::TargetType;
 use rowmill_core::job_types::target_type::TargetCalls;
 use rowmill_core::model::dead_letter::POISON;
@@ -23,7 +24,6 @@ use rowmill_core::ports::{Clock, Entropy, Jobs, Tasks};
 use rowmill_testing::in_memory::CountingEntropy;
 use serde_json::{Value, json};
 use work_task::error::TaskError;
-use work_task::hold::Order;
 use work_task::lend::Lent;
 
 use crate::chunks_of;
@@ -57,7 +57,7 @@ pub(crate) async fn lent(world: &World) -> Lent {
 /// A worker leases a task and says that it has begun.
 pub(crate) async fn begun(world: &World) -> Lent {
     let lent = lent(world).await;
-    assert_eq!(world.task_work.beat(lent.id, lent.token).await.unwrap().0, Order::Continue);
+    assert_eq!(world.task_work.beat(lent.id, lent.token).await.unwrap().0, TaskOrder::Continue);
     lent
 }
 
@@ -74,7 +74,7 @@ pub(crate) fn answer(done: &[String], failed: &[String]) -> Vec<u8> {
     json!({ "batchItemFailures": failures, "outputs": outputs }).to_string().into_bytes()
 }
 
-pub(crate) async fn finish(world: &World, lent: &Lent) -> Result<Order, TaskError> {
+pub(crate) async fn finish(world: &World, lent: &Lent) -> Result<TaskOrder, TaskError> {
     world.task_work.report(lent.id, lent.token, None, &answer(&names(lent), &[])).await
 }
 
@@ -112,8 +112,8 @@ async fn workers_process_a_job_and_its_results_are_those_of_any_job() {
     assert!(world.jobs.job(job).await.unwrap().first_chunk_at.is_some());
     let failed = &names(&one)[..1];
     let report = answer(&names(&one)[1..], failed);
-    assert_eq!(world.task_work.report(one.id, one.token, None, &report).await.unwrap(), Order::Finished);
-    assert_eq!(finish(&world, &two).await.unwrap(), Order::Finished);
+    assert_eq!(world.task_work.report(one.id, one.token, None, &report).await.unwrap(), TaskOrder::Finished);
+    assert_eq!(finish(&world, &two).await.unwrap(), TaskOrder::Finished);
     work(&world).await;
     let shown = world.show(job).await;
     assert_eq!((shown.status, shown.items_succeeded, shown.items_failed), (Status::Completed, 8, 2));
@@ -144,9 +144,13 @@ async fn a_task_has_one_holder_until_its_time_is_over() {
         world.task_work.beat(second.id, second.token).await.unwrap();
     }
     world.clock.advance(TERMS.patience() + Duration::from_secs(6));
-    assert_eq!(world.task_work.beat(second.id, second.token).await.unwrap().0, Order::Continue, "nobody has it yet");
-    assert_eq!(finish(&world, &second).await.unwrap(), Order::Finished);
-    assert_eq!(finish(&world, &second).await.unwrap(), Order::Finished, "repeated");
+    assert_eq!(
+        world.task_work.beat(second.id, second.token).await.unwrap().0,
+        TaskOrder::Continue,
+        "nobody has it yet"
+    );
+    assert_eq!(finish(&world, &second).await.unwrap(), TaskOrder::Finished);
+    assert_eq!(finish(&world, &second).await.unwrap(), TaskOrder::Finished, "repeated");
     assert_eq!(counts(&world, job).await, (4, 0, 0));
     let foreign = RunId::from_bytes([7; RunId::BYTES]);
     assert!(matches!(world.task_work.beat(second.id, foreign).await, Err(TaskError::Gone(_))));
@@ -160,12 +164,12 @@ async fn reported_items_are_done_whatever_becomes_of_their_worker() {
     let report = answer(two, &[]);
     for _ in 0..2 {
         let order = world.task_work.report(first.id, first.token, Some(two), &report).await.unwrap();
-        assert_eq!(order, Order::Continue, "a repeated report changes nothing");
+        assert_eq!(order, TaskOrder::Continue, "a repeated report changes nothing");
     }
     world.clock.advance(TERMS.patience() + Duration::from_secs(6));
     let second = begun(&world).await;
     assert_eq!(names(&second), names(&first)[2..3], "the next one alone: their worker may have died on it");
-    assert_eq!(finish(&world, &second).await.unwrap(), Order::Finished);
+    assert_eq!(finish(&world, &second).await.unwrap(), TaskOrder::Finished);
     work(&world).await;
     assert_eq!(world.completed(job).await, 4);
 }
@@ -223,7 +227,7 @@ async fn an_empty_report_hides_no_death() {
     for _ in 0..HOLDERS_MAX {
         let lent = begun(&world).await;
         let order = world.task_work.report(lent.id, lent.token, Some(&[]), &answer(&[], &[])).await.unwrap();
-        assert_eq!(order, Order::Continue);
+        assert_eq!(order, TaskOrder::Continue);
         world.clock.advance(TERMS.patience() + Duration::from_secs(6));
     }
     assert!(world.task_work.lend(RENDER, "w1").await.unwrap().is_none());
@@ -282,7 +286,7 @@ async fn records_that_fit_into_no_answer_are_lent_in_parts_or_fail() {
     world.run().await;
     let lent = begun(&world).await;
     assert_eq!(lent.items.len(), 3, "the fourth does not fit with them");
-    assert_eq!(finish(&world, &lent).await.unwrap(), Order::Finished);
+    assert_eq!(finish(&world, &lent).await.unwrap(), TaskOrder::Finished);
     work(&world).await;
     assert_eq!(world.completed(job).await, 4);
 }
@@ -310,11 +314,11 @@ async fn a_pause_reaches_a_worker_and_a_resume_offers_what_is_left() {
     assert!(world.task_work.lend(RENDER, "w2").await.unwrap().is_none(), "nothing of a paused job is lent");
     world.run().await;
     assert_eq!(world.tasks.every_task().len(), 1, "the other ones have gone back, and are dropped");
-    assert_eq!(world.task_work.beat(held.id, held.token).await.unwrap().0, Order::Paused);
+    assert_eq!(world.task_work.beat(held.id, held.token).await.unwrap().0, TaskOrder::Paused);
     let done = &names(&held)[..1];
     assert_eq!(
         world.task_work.report(held.id, held.token, Some(done), &answer(done, &[])).await.unwrap(),
-        Order::Paused
+        TaskOrder::Paused
     );
     world.task_work.release(held.id, held.token, false).await.unwrap();
     world.resume(job).await;
@@ -329,7 +333,7 @@ async fn a_worker_that_was_lent_a_task_before_a_pause_does_not_begin_in_it() {
     let (world, job) = offered(files::plain_csv(4), json!({})).await;
     let held = lent(&world).await;
     world.pause(job).await;
-    assert_eq!(world.task_work.beat(held.id, held.token).await.unwrap().0, Order::Paused);
+    assert_eq!(world.task_work.beat(held.id, held.token).await.unwrap().0, TaskOrder::Paused);
     assert_eq!(world.jobs.job(job).await.unwrap().first_chunk_at, None);
 }
 
@@ -340,7 +344,7 @@ async fn a_cancel_keeps_what_is_reported_and_skips_the_rest() {
     let done = &names(&held)[..3];
     world.task_work.report(held.id, held.token, Some(done), &answer(done, &[])).await.unwrap();
     world.cancel(job).await;
-    assert_eq!(world.task_work.beat(held.id, held.token).await.unwrap().0, Order::Stopping);
+    assert_eq!(world.task_work.beat(held.id, held.token).await.unwrap().0, TaskOrder::Stopping);
     world.task_work.release(held.id, held.token, false).await.unwrap();
     while world.show(job).await.status != Status::Cancelled {
         assert!(world.task_work.lend(RENDER, "w1").await.unwrap().is_none());
@@ -409,7 +413,7 @@ async fn only_a_first_beat_ends_the_time_within_which_a_job_must_start() {
             finish(&world, &lent).await.unwrap();
             assert_eq!(world.run_and_show(job).await.items_succeeded, 4);
         } else {
-            assert_eq!(world.task_work.beat(lent.id, lent.token).await.unwrap().0, Order::Stopping, "too late");
+            assert_eq!(world.task_work.beat(lent.id, lent.token).await.unwrap().0, TaskOrder::Stopping, "too late");
         }
     }
 }
@@ -447,7 +451,7 @@ async fn a_message_of_a_held_task_changes_nothing() {
     let message = world.tasks.every_task().remove(0).message;
     assert_eq!(world.process(&message, true).await, ChunkEnd::Offered);
     assert!(world.task_work.lend(RENDER, "w2").await.unwrap().is_none());
-    assert_eq!(finish(&world, &held).await.unwrap(), Order::Finished);
+    assert_eq!(finish(&world, &held).await.unwrap(), TaskOrder::Finished);
     assert_eq!(world.process(&message, true).await, ChunkEnd::Repeated);
     assert_eq!(world.completed(job).await, 4);
 }

@@ -1,30 +1,20 @@
 //! Cancels a job. A job that no function has taken up ends at once. Any other is stopped: running chunks end, queued
 //! chunks are skipped, and the last chunk ends the job.
 
-use std::sync::Arc;
-use std::time::Duration;
-
 use rowmill_core::model::ids::{JobGuid, Owner};
 use rowmill_core::model::job::states::Status;
 use rowmill_core::model::job::{Job, Stop, StopCode};
-use rowmill_core::ports::{Clock, Completion, JobStore, WriteLost};
+use rowmill_core::ports::{Completion, WriteLost};
 use rowmill_core::progress::update::update_job;
 
-use crate::error::{ChangeError, owned};
+use crate::change::Changer;
+use crate::error::ChangeError;
 
-/// The use case and the ports it works through.
-pub struct Canceller {
-    pub jobs: Arc<dyn JobStore>,
-    pub clock: Arc<dyn Clock>,
-    /// Retention of a job after its end.
-    pub retention: Duration,
-}
-
-impl Canceller {
+impl Changer {
     /// Cancels the owner's job, for the owner or for an operator. Cancelling it again changes nothing.
     pub async fn cancel(&self, owner: &Owner, job_guid: JobGuid, by_operator: bool) -> Result<Job, ChangeError> {
         let now = self.clock.now();
-        let mut job = owned(&*self.jobs, owner, job_guid, now).await?;
+        let mut job = self.owned(owner, job_guid).await?;
         let by = if by_operator { "cancelled by an operator" } else { "cancelled by its owner" };
         let stop = Stop::because(StopCode::Cancelled, by, now);
         loop {

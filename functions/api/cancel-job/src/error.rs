@@ -1,11 +1,10 @@
-//! Why a job is not changed, and the reads that find out.
+//! Why a job is not changed.
 
 use jiff::Timestamp;
-use rowmill_core::model::ids::{JobGuid, Owner};
-use rowmill_core::model::job::Job;
+use rowmill_core::model::ids::JobGuid;
 use rowmill_core::model::job::states::Status;
 use rowmill_core::model::owner_priorities::PriorityNotAllowed;
-use rowmill_core::ports::{JobStore, PortError};
+use rowmill_core::ports::PortError;
 
 /// Why a job was not changed; nothing is written then. The texts are the problem details that the client reads.
 #[derive(Debug, thiserror::Error)]
@@ -43,27 +42,4 @@ pub enum ChangeError {
     Priority(#[from] PriorityNotAllowed),
     #[error(transparent)]
     Port(#[from] PortError),
-}
-
-/// The owner's job.
-pub(crate) async fn owned(
-    jobs: &dyn JobStore,
-    owner: &Owner,
-    job_guid: JobGuid,
-    now: Timestamp,
-) -> Result<Job, ChangeError> {
-    jobs.owned(owner, job_guid, now).await.map_err(|error| match error {
-        PortError::NotFound => ChangeError::Unknown(job_guid),
-        error => error.into(),
-    })
-}
-
-/// The job, if it has neither ended nor is being stopped. Each job that a change refuses needs an error of its own:
-/// without one, its row seems to keep changing.
-pub(crate) fn not_ending(job: Job) -> Result<Job, ChangeError> {
-    match job.status() {
-        status if job.is_ended() => Err(ChangeError::Ended(status)),
-        status if job.is_stopped() => Err(ChangeError::Stopping(status)),
-        _ => Ok(job),
-    }
 }

@@ -7,44 +7,33 @@ use rowmill_api::routes::Operation;
 use rowmill_aws::host::http::{Call, Problem, json_response, no_content, path_parameter, read_json, to_be_polled};
 use rowmill_core::model::job::Job;
 
-use crate::cancel::Canceller;
-use crate::delete::Deleter;
+use crate::change::Changer;
 use crate::error::ChangeError;
-use crate::pause::Pauser;
-use crate::retune::Retuner;
-
-pub struct UseCases {
-    pub canceller: Canceller,
-    pub pauser: Pauser,
-    pub retuner: Retuner,
-    pub deleter: Deleter,
-}
 
 /// Answers `PATCH` and `DELETE /api/jobs/{jobGuid}`, and `POST /api/jobs/{jobGuid}/cancel`, `…/pause` and `…/resume`.
-pub async fn handle(use_cases: &UseCases, call: Call) -> Result<Response<Body>, Problem> {
-    let UseCases { canceller, pauser, retuner, deleter } = use_cases;
+pub async fn handle(changer: &Changer, call: Call) -> Result<Response<Body>, Problem> {
     let (owner, job_guid) = (call.owner()?, path_parameter(&call.request, "jobGuid")?);
     let job = match call.operation {
         Operation::RetuneJob => {
             let limits = read_json(&call.request)?;
-            let job = retuner.retune(owner, job_guid, &limits).await?;
-            return Ok(answer(200, canceller, &job).await);
+            let job = changer.retune(owner, job_guid, &limits).await?;
+            return Ok(answer(200, changer, &job).await);
         }
         Operation::DeleteJob => {
-            deleter.delete(owner, job_guid).await?;
+            changer.delete(owner, job_guid).await?;
             return Ok(no_content());
         }
-        Operation::CancelJob => canceller.cancel(owner, job_guid, call.is_by_operator()).await?,
-        Operation::PauseJob => pauser.pause(owner, job_guid).await?,
-        Operation::ResumeJob => pauser.resume(owner, job_guid).await?,
+        Operation::CancelJob => changer.cancel(owner, job_guid, call.is_by_operator()).await?,
+        Operation::PauseJob => changer.pause(owner, job_guid).await?,
+        Operation::ResumeJob => changer.resume(owner, job_guid).await?,
         _ => return Err(Problem::no_such_route()),
     };
-    Ok(answer(202, canceller, &job).await)
+    Ok(answer(202, changer, &job).await)
 }
 
-async fn answer(status: u16, canceller: &Canceller, job: &Job) -> Response<Body> {
+async fn answer(status: u16, changer: &Changer, job: &Job) -> Response<Body> {
     // The job is changed already, so a failed read of its counters must not fail the request.
-    let view = JobView::read(&*canceller.jobs, job, canceller.clock.now()).await;
+    let view = JobView::read(&*changer.jobs, job, changer.clock.now()).await;
     let view = view.unwrap_or_else(|_| JobView::of(job, None));
     let response = json_response(status, &view);
     if job.is_ended() { response } else { to_be_polled(response) }

@@ -1,32 +1,20 @@
 //! Pauses and resumes a job. While it is paused, running chunks end and no other one begins; the splitter dispatches no
 //! further tally. A resume has `split-job` send the chunks again whose messages were dropped meanwhile.
 
-use std::sync::Arc;
-
 use rowmill_core::model::ids::{JobGuid, Owner};
 use rowmill_core::model::job::Job;
 use rowmill_core::model::messages::SplitMessage;
-use rowmill_core::ports::{Clock, JobStore, PortError, Queue};
+use rowmill_core::ports::PortError;
 use rowmill_core::progress::update::update_job;
 
-use crate::error::{ChangeError, not_ending, owned};
+use crate::change::{Changer, TRIES, not_ending};
+use crate::error::ChangeError;
 
-/// The use case and the ports it works through.
-pub struct Pauser {
-    pub jobs: Arc<dyn JobStore>,
-    /// The jobs queue, which has `split-job` continue a resumed job.
-    pub splits: Arc<dyn Queue<SplitMessage>>,
-    pub clock: Arc<dyn Clock>,
-}
-
-/// Maximum number of tries of a write if the job moves on to another attempt.
-const TRIES: usize = 3;
-
-impl Pauser {
+impl Changer {
     /// Pauses the owner's job. Pausing it again changes nothing. A job that the breaker has paused is paused by its
     /// owner from then on: it does not resume by itself.
     pub async fn pause(&self, owner: &Owner, job_guid: JobGuid) -> Result<Job, ChangeError> {
-        let mut job = not_ending(owned(&*self.jobs, owner, job_guid, self.clock.now()).await?)?;
+        let mut job = self.active(owner, job_guid).await?;
         for _ in 0..TRIES {
             if job.is_paused_by_owner() {
                 return Ok(job);
@@ -47,7 +35,7 @@ impl Pauser {
     /// Resumes the owner's job, and sends the message that continues it. Resuming it again changes nothing and sends
     /// nothing: a second message could join the resend, and chunks would run twice.
     pub async fn resume(&self, owner: &Owner, job_guid: JobGuid) -> Result<Job, ChangeError> {
-        let mut job = not_ending(owned(&*self.jobs, owner, job_guid, self.clock.now()).await?)?;
+        let mut job = self.active(owner, job_guid).await?;
         for _ in 0..TRIES {
             if !job.is_paused() {
                 break;

@@ -14,7 +14,6 @@ use serde_json::Value;
 
 use crate::allowed::Allowed;
 use crate::error::TaskError;
-use crate::hold::Order;
 use crate::lend::{Lent, TaskWork};
 
 /// Seconds after which a worker asks again if there is no task.
@@ -63,7 +62,7 @@ pub async fn handle(routes: &TaskRoutes, call: Call) -> Result<Response<Body>, P
             let token = token_in(&release.token)?;
             may_work(routes, caller, id).await?;
             work.release(id, token, release.failed).await?;
-            Ok(order_view(Order::Finished, None))
+            Ok(order_view(TaskOrder::Finished, None))
         }
         _ => Err(Problem::no_such_route()),
     }
@@ -126,13 +125,7 @@ fn view_of(lent: Lent) -> TaskView {
     }
 }
 
-fn order_view(order: Order, terms: Option<TaskTerms>) -> Response<Body> {
-    let order = match order {
-        Order::Continue => TaskOrder::Continue,
-        Order::Paused => TaskOrder::Paused,
-        Order::Stopping => TaskOrder::Stopping,
-        Order::Finished => TaskOrder::Finished,
-    };
+fn order_view(order: TaskOrder, terms: Option<TaskTerms>) -> Response<Body> {
     json_response(200, &TaskOrderView { order: order.into(), beat_seconds: terms.map(|terms| terms.beat.as_secs()) })
 }
 

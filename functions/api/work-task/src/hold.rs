@@ -1,5 +1,6 @@
 //! Keeps a task, or gives it back.
 
+use rowmill_api::task::TaskOrder;
 use rowmill_core::model::checkpoint::Checkpoint;
 use rowmill_core::model::ids::RunId;
 use rowmill_core::model::job::Job;
@@ -14,19 +15,6 @@ use crate::lend::TaskWork;
 pub(crate) struct Held {
     pub job: Job,
     pub checkpoint: Checkpoint,
-}
-
-/// What a worker is to do.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Order {
-    /// Go on.
-    Continue,
-    /// Begin no further item, report those that are done, and release the task: the job is paused.
-    Paused,
-    /// The same: the job is stopped.
-    Stopping,
-    /// Nothing of this lease is left to do.
-    Finished,
 }
 
 impl TaskWork {
@@ -47,20 +35,20 @@ impl TaskWork {
     ///
     /// # Errors
     /// `Gone`; `Port`.
-    pub async fn beat(&self, id: TaskId, token: RunId) -> Result<(Order, TaskTerms), TaskError> {
+    pub async fn beat(&self, id: TaskId, token: RunId) -> Result<(TaskOrder, TaskTerms), TaskError> {
         let Held { job, checkpoint } = self.held(id, token).await?;
         let terms = self.terms(&job, id)?;
-        let Some(note) = checkpoint.held_by(token) else { return Ok((Order::Finished, terms)) };
+        let Some(note) = checkpoint.held_by(token) else { return Ok((TaskOrder::Finished, terms)) };
         let job = self.begun(job).await?;
         let order = order_for(&job);
-        if order != Order::Continue {
+        if order != TaskOrder::Continue {
             return Ok((order, terms));
         }
         let beaten = checkpoint.beaten(token, &terms, self.clock.now()).ok_or(TaskError::Gone(id))?;
         self.move_to(id, &beaten).await?;
-        // A pause or a stop that came before the first item is seen.
+        // What became of the job before the first item is seen.
         let order = match note.unconfirmed {
-            true => self.job(id.job).await?.map_or(Order::Stopping, |job| order_for(&job)),
+            true => self.job(id.job).await?.map_or(TaskOrder::Stopping, |job| order_for(&job)),
             false => order,
         };
         Ok((order, terms))
@@ -123,10 +111,10 @@ impl TaskWork {
 }
 
 /// What the holder of a task of this job is to do.
-pub(crate) fn order_for(job: &Job) -> Order {
+pub(crate) fn order_for(job: &Job) -> TaskOrder {
     match job {
-        job if job.is_paused() => Order::Paused,
-        job if job.is_stopped() => Order::Stopping,
-        _ => Order::Continue,
+        job if job.is_paused() => TaskOrder::Paused,
+        job if job.is_stopped() => TaskOrder::Stopping,
+        _ => TaskOrder::Continue,
     }
 }

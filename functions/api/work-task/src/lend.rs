@@ -1,8 +1,8 @@
 //! Lends a task to a worker.
 //!
 //! A lease is a move of the chunk's checkpoint, so one of many callers gets it. What decides whether a worker may begin
-//! is read after that: a pause, a stop or a commit that came first is seen, and the task is given back. A worker begins
-//! with its first [beat](crate::hold).
+//! is read after that: a change of the job or a commit that came first is seen, and the task is given back. A worker
+//! begins with its first [beat](crate::hold).
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -41,7 +41,7 @@ use crate::start::TaskTypes;
 /// ask at the same time seldom want the same.
 const DUE_READ: usize = 25;
 
-/// Number of due tasks that one request looks at. Of a job that is paused or stopped it gives so many back.
+/// Number of due tasks that one request looks at. Of a job whose chunks may not begin it gives so many back.
 const LOOKS: usize = 10;
 
 /// The same, if the lease needs a permit: another request may take it meanwhile.
@@ -204,7 +204,7 @@ impl TaskWork {
         if !is_leased {
             return Ok(None);
         }
-        // From here on nobody else has it. A stop, a pause or a commit from before the lease is seen now.
+        // From here on nobody else has it. What was written before the lease is seen now.
         let free = Checkpoint { in_flight: None, ..leased.clone() };
         let Some(job) = self.job(id.job).await? else { return Ok(None) };
         let is_committed = self.committer.committed(id.job, id.chunk).await?.is_some();

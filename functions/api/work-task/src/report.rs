@@ -5,6 +5,7 @@
 //! holder. When all items of the chunk are done, the chunk is committed like any other. If this process dies before
 //! that, the worker repeats its report; if it has died too, `process-items` finds a chunk that only lacks its commit.
 
+use rowmill_api::task::TaskOrder;
 use rowmill_core::items::input::InputItem;
 use rowmill_core::items::progress::Progress;
 use rowmill_core::items::run_output;
@@ -21,7 +22,7 @@ use rowmill_core::progress::tasks;
 use rowmill_core::progress::update::stop_after_commit;
 
 use crate::error::TaskError;
-use crate::hold::{Held, Order, order_for};
+use crate::hold::{Held, order_for};
 use crate::lend::TaskWork;
 
 impl TaskWork {
@@ -36,11 +37,11 @@ impl TaskWork {
         token: RunId,
         identifiers: Option<&[String]>,
         answer: &[u8],
-    ) -> Result<Order, TaskError> {
+    ) -> Result<TaskOrder, TaskError> {
         let Held { job, checkpoint } = self.held(id, token).await?;
         let Task { message, called, .. } = match self.row(&job, id).await {
             // It is committed.
-            Err(TaskError::Gone(_)) if checkpoint.held_by(token).is_none() => return Ok(Order::Finished),
+            Err(TaskError::Gone(_)) if checkpoint.held_by(token).is_none() => return Ok(TaskOrder::Finished),
             row => row?,
         };
         match checkpoint.held_by(token) {
@@ -77,7 +78,7 @@ impl TaskWork {
         held: &Checkpoint,
         batch: &[InputItem],
         results: Results,
-    ) -> Result<Order, TaskError> {
+    ) -> Result<TaskOrder, TaskError> {
         let id = TaskId { job: message.job_guid, chunk: message.address };
         let (Some(by), Some(note)) = (held.by, held.in_flight) else { return Err(TaskError::Gone(id)) };
         let mut progress = self.progress(id, held).await?;
@@ -87,7 +88,7 @@ impl TaskWork {
         let reported = progress.done - held.done;
         let left = InFlight {
             // The time of a worker that is to stop is not extended.
-            until: if order == Order::Continue { now + terms.patience() } else { note.until },
+            until: if order == TaskOrder::Continue { now + terms.patience() } else { note.until },
             deaths: if reported == 0 { note.deaths } else { 0 },
             items: note.items.saturating_sub(reported),
             unconfirmed: false,
@@ -150,12 +151,12 @@ impl TaskWork {
         message: &ChunkMessage,
         checkpoint: &Checkpoint,
         progress: &Progress,
-    ) -> Result<Order, TaskError> {
+    ) -> Result<TaskOrder, TaskError> {
         let id = TaskId { job: message.job_guid, chunk: message.address };
         if checkpoint.done < message.chunk.items {
             self.is_due(job, id).await?;
             self.end_permit_of(job, checkpoint).await?;
-            return Ok(Order::Finished);
+            return Ok(TaskOrder::Finished);
         }
         // The same mark at each try, so that a repetition recognises it.
         if let Some(run) = checkpoint.run_output.or(checkpoint.by) {
@@ -164,7 +165,7 @@ impl TaskWork {
         }
         tasks::remove(&*self.tasks, job, id).await?;
         self.end_permit_of(job, checkpoint).await?;
-        Ok(Order::Finished)
+        Ok(TaskOrder::Finished)
     }
 
     async fn end_permit_of(&self, job: &Job, checkpoint: &Checkpoint) -> Result<(), TaskError> {

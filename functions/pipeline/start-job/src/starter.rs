@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use create_job::awaits::Look;
 use create_job::create::Creator;
+use rowmill_core::model::job::Job;
 use rowmill_core::model::messages::SplitMessage;
 use rowmill_core::ports::{Clock, Completion, JobStore, PortError, Queue, found};
 use rowmill_core::progress::update::{end_job, update_job};
@@ -30,7 +31,7 @@ pub enum StartEnd {
     Started,
     /// What it waits for will never be there. The job has ended.
     InVain,
-    /// It no longer waits, or is paused, stopped or gone; or it waits for a slot now.
+    /// It no longer waits, or may not go on, or is gone; or it waits for a slot now.
     NotOurs,
 }
 
@@ -38,7 +39,7 @@ impl Starter {
     /// Two runs may find the same file at once: the first spec counts, and both go on with it.
     pub async fn start(&self, message: &SplitMessage) -> Result<StartEnd, PortError> {
         let job = found(self.jobs.job(message.job_guid).await)?;
-        let Some(job) = job.filter(|job| job.is_awaiting() && !job.is_paused()) else { return Ok(StartEnd::NotOurs) };
+        let Some(job) = job.filter(Job::goes_on) else { return Ok(StartEnd::NotOurs) };
         let (look, now) = (self.creator.look(&job).await?, self.clock.now());
         match look {
             Look::NotYet(awaits) => {
@@ -47,7 +48,7 @@ impl Starter {
             }
             Look::Never(stop) => {
                 let end = Completion::of_untaken(&job, &stop, self.creator.limits.jobs.retention);
-                // Its owner may have paused or cancelled it meanwhile.
+                // Its owner may have changed it meanwhile.
                 Ok(match end {
                     Some(end) if end_job(&*self.jobs, &end).await? => StartEnd::InVain,
                     _ => StartEnd::NotOurs,
@@ -55,7 +56,7 @@ impl Starter {
             }
             Look::Found(spec, warnings) => {
                 let started = update_job(&*self.jobs, &job, |job| job.found(&spec, &warnings, now)).await?.job();
-                // Without shared slots it is paused and waits for them.
+                // Without shared slots it is held back and waits for them.
                 if started.is_awaiting() || started.is_held_back() {
                     return Ok(StartEnd::NotOurs);
                 }

@@ -237,8 +237,8 @@ impl DeadLetters {
             // The sweep looks again for what it waits for.
             return Ok(DeadLetterEnd::Obsolete);
         }
-        // The split has made progress since, or the job was paused: a resume has a message of its own. If that is lost,
-        // the sweep recovers it.
+        // The split has made progress since, or the job is in a later epoch: a resume has a message of its own. If that
+        // is lost, the sweep recovers it.
         let has_moved = |job: &Job| (job.split.tallies, job.epoch) != (message.tallies, message.epoch);
         if has_moved(job) && !job.is_stopped() {
             return Ok(DeadLetterEnd::Obsolete);

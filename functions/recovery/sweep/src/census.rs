@@ -65,7 +65,7 @@ impl TaskCensus {
         Ok(Some(counts))
     }
 
-    /// A due task is counted as a look at it would find it. Those of paused or stopped jobs wait for no worker.
+    /// A due task is counted as a look at it would find it. Those of jobs whose chunks may not begin wait for no worker.
     async fn count_due(&self, due: Vec<Task>, now: Timestamp, counts: &mut TaskCounts) -> Result<(), PortError> {
         let mut jobs: BTreeMap<JobGuid, Option<Job>> = BTreeMap::new();
         // One that nobody ever had has no checkpoint.

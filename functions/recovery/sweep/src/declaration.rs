@@ -20,10 +20,7 @@ pub static FUNCTION: Function = Function {
         Use::of("Jobs", &["dynamodb:GetItem", "dynamodb:UpdateItem", "dynamodb:Query"], &[JOBS_TABLE]),
         Use::of("JobsDue", &["dynamodb:Query"], &[JOBS_TABLE]).parts(&["/index/wake-index"]),
         Use::of("Admission", &["dynamodb:GetItem", "dynamodb:BatchGetItem", "dynamodb:UpdateItem"], &[ADMISSION_TABLE])
-            .why(
-                "The slots of paused jobs and of those that nobody took up before their deadline, and the breakers \
-                  of the job types.",
-            ),
+            .why("The slots of jobs that wait for one or no longer need theirs, and the breakers of the job types."),
         Use::of("Tasks", &["dynamodb:Query", "dynamodb:UpdateItem", "dynamodb:DeleteItem"], &[TASKS_TABLE])
             .why(
                 "What workers have done of a stopped job counts, whether they ask again or not. A service that died is \

@@ -37,7 +37,7 @@ const BOUNDS: [Bound; 6] = [
 
 /// In a stack for tests, which has one clock, a shorter time only costs messages and runs.
 const BOUNDS_IN_PRODUCTION: [Bound; 4] = [
-    // A run may begin up to the end of the request that pauses or stops its job.
+    // A run may begin up to the end of the request that changes its job.
     ("StopGraceSeconds", 1, &[(PROCESS, 1)], REQUEST_AND_CLOCKS, "running chunks count as skipped, or run twice"),
     ("StaleSeconds", 1, &[("SplitTimeoutSeconds", 1)], 0, "jobs that are being split are recovered"),
     (

@@ -49,7 +49,7 @@ const REDIRECT_HOSTS_MAX: usize = 16;
 const KEY_PREFIX_MAX_BYTES: usize = 200;
 
 /// A holder that died is given up after at most twice the time between two beats. Clocks differ by seconds, so it is not
-/// shorter; a pause or a stop reaches a worker by its beat, so it is not longer.
+/// shorter; an order reaches a worker by its beat, so it is not longer.
 const BEAT_SECONDS: RangeInclusive<u64> = 10..=3600;
 
 /// The configuration of one job type and its target.

@@ -47,7 +47,7 @@ impl PermitLooks<'_> {
     }
 
     /// True if the token of a permit holds its task. A holder whose time is over is given up, whatever its job does. Else
-    /// the permit of a dead holder would wait for a job that is paused.
+    /// the permit of a dead holder would wait for a job that does not run.
     async fn is_valid(&self, permit: &Permit) -> Result<bool, PortError> {
         let TaskId { job, chunk } = permit.task;
         if found(self.jobs.job(job).await)?.is_none_or(|row| row.is_past(chunk.attempt)) {

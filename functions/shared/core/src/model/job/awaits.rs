@@ -25,7 +25,7 @@ pub enum Awaits {
 impl Job {
     /// True if it waits before its split, and nothing has stopped it.
     pub const fn is_awaiting(&self) -> bool {
-        self.awaits.is_some() && matches!(self.phase, Phase::Runnable | Phase::Paused(_))
+        self.awaits.is_some() && self.is_open()
     }
 
     /// All that it will wait for, each by its name: an upload or a job.
@@ -77,7 +77,8 @@ impl Job {
         })
     }
 
-    fn goes_on(&self) -> bool {
+    /// True if it waits, and nothing holds it back.
+    pub fn goes_on(&self) -> bool {
         self.awaits.is_some() && matches!(self.phase, Phase::Runnable)
     }
 

@@ -2,7 +2,6 @@
 
 use jiff::Timestamp;
 
-use super::states::Phase;
 use super::{Job, Priority};
 use crate::model::spec::Tolerance;
 
@@ -18,26 +17,24 @@ pub struct Tuning {
 impl Job {
     /// Gives it these limits. Their readers ask the row, each at its next look. A job that has them stays as it is.
     pub fn retune(&self, tuning: &Tuning, now: Timestamp) -> Option<Self> {
-        match &self.phase {
-            Phase::Runnable | Phase::Paused(_) => {
-                let deadline_at = tuning.deadline_at.unwrap_or(self.deadline_at);
-                // A sweep that looks at the job meanwhile sets its next look by the deadline of the row.
-                let wake_at = self.wake_at.filter(|_| deadline_at != self.deadline_at).map(|at| at.min(deadline_at));
-                // `moved_at` stays: this is no sign of life.
-                let next = Self {
-                    tolerance: tuning.tolerance.or(self.tolerance),
-                    priority: tuning.priority.unwrap_or(self.priority),
-                    deadline_at,
-                    wake_at: wake_at.or(self.wake_at),
-                    ..self.clone()
-                };
-                match tuning.max_concurrency {
-                    Some(width) => next.with_width(width, now),
-                    None => Some(next),
-                }
-            }
-            // The stop stays, whatever the limits.
-            Phase::Stopping(_) | Phase::Ended(_) => None,
+        // A stop stays, whatever the limits.
+        if !self.is_open() {
+            return None;
+        }
+        let deadline_at = tuning.deadline_at.unwrap_or(self.deadline_at);
+        // A sweep that looks at the job meanwhile sets its next look by the deadline of the row.
+        let wake_at = self.wake_at.filter(|_| deadline_at != self.deadline_at).map(|at| at.min(deadline_at));
+        // `moved_at` stays: this is no sign of life.
+        let next = Self {
+            tolerance: tuning.tolerance.or(self.tolerance),
+            priority: tuning.priority.unwrap_or(self.priority),
+            deadline_at,
+            wake_at: wake_at.or(self.wake_at),
+            ..self.clone()
+        };
+        match tuning.max_concurrency {
+            Some(width) => next.with_width(width, now),
+            None => Some(next),
         }
     }
 }

@@ -63,6 +63,11 @@ impl Job {
         self.stopped_by().is_some()
     }
 
+    /// True if it neither has ended nor is being stopped: it runs, or can be resumed.
+    pub const fn is_open(&self) -> bool {
+        matches!(self.phase, Phase::Runnable | Phase::Paused(_))
+    }
+
     /// True if no work is left in `attempt`: the job has ended or is in another attempt.
     pub const fn is_past(&self, attempt: u32) -> bool {
         self.attempt != attempt || self.is_ended()
@@ -71,7 +76,7 @@ impl Job {
     /// True if no function has ever taken it up, and it is not stopped: nothing of it was dispatched, and no run is at
     /// work.
     pub const fn is_untaken(&self) -> bool {
-        self.started_at.is_none() && matches!(self.phase, Phase::Runnable | Phase::Paused(_))
+        self.started_at.is_none() && self.is_open()
     }
 
     /// True if no chunk may begin until it is resumed.
