@@ -35,6 +35,10 @@ const LOOKS: u32 = 10;
 /// take microseconds to milliseconds.
 const SLOW_AFTER: Duration = Duration::from_millis(100);
 
+/// A thread that has waited for a processor for all but this part of the item timeout is not held: others had the
+/// processors. It gets so little because its priority is lowered.
+const SHARE: u32 = 10;
+
 /// Time for which the thread of an abandoned batch may be at one item without an await before it counts as stuck.
 const STUCK_AFTER: Duration = Duration::from_secs(1);
 
@@ -81,6 +85,7 @@ impl BatchRunner for BatchThreads {
         }
         let mut answered = pin!(answered);
         let look_every = SLOW_AFTER.min(self.item_timeout / LOOKS);
+        let mut slow = Slow::default();
         loop {
             match timeout(look_every, &mut answered).await {
                 Ok(Ok(Ok((items, results)))) => {
@@ -92,9 +97,9 @@ impl BatchRunner for BatchThreads {
                 Ok(Ok(Err(panic))) => resume_unwind(panic),
                 // The runtime is shutting down.
                 Ok(Err(_)) => std::future::pending().await,
-                Err(_) if watch.held_for() >= self.item_timeout => return BatchEnd::Held { row: watch.row() },
-                Err(_) if watch.held_for() >= SLOW_AFTER => watch.priority.lower(),
-                Err(_) => {}
+                Err(_) if watch.held_for() < SLOW_AFTER => {}
+                Err(_) if slow.is_held(&watch, self.item_timeout) => return BatchEnd::Held { row: watch.row() },
+                Err(_) => watch.priority.lower(),
             }
         }
     }
@@ -193,6 +198,31 @@ impl Watch {
     fn has_ended(&self) -> bool {
         self.has_ended.load(Ordering::Acquire)
     }
+}
+
+/// The slow item that a thread is at.
+#[derive(Default)]
+struct Slow {
+    since_ms: u64,
+    /// For how long the thread had waited for a processor before it was seen at this item.
+    waited_before: Duration,
+}
+
+impl Slow {
+    /// True if the item has held the thread for this time.
+    fn is_held(&mut self, watch: &Watch, item_timeout: Duration) -> bool {
+        let (since_ms, waited) = (watch.since_ms.load(Ordering::Relaxed), watch.priority.waited());
+        if self.since_ms != since_ms {
+            *self = Self { since_ms, waited_before: waited };
+        }
+        counts_as_held(watch.held_for(), waited.saturating_sub(self.waited_before), item_timeout)
+    }
+}
+
+/// True if a thread that has been at an item for this time, and has waited for a processor for this part of it, has had
+/// its share.
+fn counts_as_held(held_for: Duration, waited: Duration, item_timeout: Duration) -> bool {
+    held_for >= item_timeout && held_for.saturating_sub(waited) >= item_timeout / SHARE
 }
 
 impl ItemObserver for Watch {

@@ -12,7 +12,7 @@ use serde_json::Value;
 use tokio::sync::Notify;
 use uuid::Uuid;
 
-use super::{ABANDONED, BatchThreads, STUCK_AFTER, Watch};
+use super::{ABANDONED, BatchThreads, STUCK_AFTER, Watch, counts_as_held};
 
 const SHORT: Duration = Duration::from_millis(100);
 const LONG: Duration = Duration::from_secs(600);
@@ -164,4 +164,15 @@ async fn a_thread_that_stays_at_an_item_gets_the_lowest_priority_and_the_next_ba
         assert!(matches!(end, BatchEnd::Answered { .. }), "{end:?}");
     }
     assert_eq!(*processor.began_with.lock().unwrap(), [niceness(); 2]);
+}
+
+#[test]
+fn an_item_whose_thread_got_no_processor_is_not_held() {
+    let held = |held_for, waited| {
+        let [held_for, waited, timeout] = [held_for, waited, 20_000].map(Duration::from_millis);
+        counts_as_held(held_for, waited, timeout)
+    };
+    assert!(!held(19_999, 0) && held(20_000, 0), "it computes, or blocks its thread");
+    assert!(!held(20_000, 18_001) && held(20_000, 18_000), "it had a tenth of the time");
+    assert!(!held(80_000, 78_001) && held(80_000, 78_000), "the longer it waits, the smaller its share may be");
 }
