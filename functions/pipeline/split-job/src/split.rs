@@ -99,7 +99,7 @@ impl Splitter {
         let run = self.entropy.run_id();
         let mut job = match take_lease(&*self.jobs, &*self.clock, job, run, self.limits.lease()).await?.done() {
             Ok(job) => job,
-            // From a write whose reply was lost. The job was paused since.
+            // By a write whose reply was lost, and others have written the row since.
             Err(now) if now.is_held_by(run) => return self.conclude(&now, run, Conclusion::GiveBack).await,
             Err(_) => return Ok(SplitEnd::NotOurs),
         };
