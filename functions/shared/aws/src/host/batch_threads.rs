@@ -31,8 +31,8 @@ use crate::observe::metrics::{self, Metric};
 /// A batch that is still running is looked at so often within the item timeout, or more often.
 const LOOKS: u32 = 10;
 
-/// Time for which a thread may be at one item without an await before its priority is lowered. Items that only compute
-/// take microseconds to milliseconds.
+/// Time for which a thread may be at one item without an await before its priority is lowered, not counting the time in
+/// which others had the processors. Items that only compute take microseconds to milliseconds.
 const SLOW_AFTER: Duration = Duration::from_millis(100);
 
 /// A thread that has waited for a processor for all but this part of the item timeout is not held: others had the
@@ -85,7 +85,7 @@ impl BatchRunner for BatchThreads {
         }
         let mut answered = pin!(answered);
         let look_every = SLOW_AFTER.min(self.item_timeout / LOOKS);
-        let mut slow = Slow::default();
+        let mut looks = Looks::default();
         loop {
             match timeout(look_every, &mut answered).await {
                 Ok(Ok(Ok((items, results)))) => {
@@ -97,9 +97,11 @@ impl BatchRunner for BatchThreads {
                 Ok(Ok(Err(panic))) => resume_unwind(panic),
                 // The runtime is shutting down.
                 Ok(Err(_)) => std::future::pending().await,
-                Err(_) if watch.held_for() < SLOW_AFTER => {}
-                Err(_) if slow.is_held(&watch, self.item_timeout) => return BatchEnd::Held { row: watch.row() },
-                Err(_) => watch.priority.lower(),
+                Err(_) => match looks.look(&watch).judge(self.item_timeout) {
+                    Verdict::Held => return BatchEnd::Held { row: watch.row() },
+                    Verdict::Slow => watch.priority.lower(),
+                    Verdict::Fine => {}
+                },
             }
         }
     }
@@ -200,29 +202,50 @@ impl Watch {
     }
 }
 
-/// The slow item that a thread is at.
+/// The looks at a thread.
 #[derive(Default)]
-struct Slow {
+struct Looks {
+    /// What it was at, as [`Watch::since_ms`].
     since_ms: u64,
-    /// For how long the thread had waited for a processor before it was seen at this item.
+    /// For how long it had waited for a processor in its life, at the look before it was at this item.
     waited_before: Duration,
+    /// The same at the last look.
+    waited: Duration,
 }
 
-impl Slow {
-    /// True if the item has held the thread for this time.
-    fn is_held(&mut self, watch: &Watch, item_timeout: Duration) -> bool {
-        let (since_ms, waited) = (watch.since_ms.load(Ordering::Relaxed), watch.priority.waited());
+impl Looks {
+    fn look(&mut self, watch: &Watch) -> AtItem {
+        let since_ms = watch.since_ms.load(Ordering::Relaxed);
         if self.since_ms != since_ms {
-            *self = Self { since_ms, waited_before: waited };
+            (self.since_ms, self.waited_before) = (since_ms, self.waited);
         }
-        counts_as_held(watch.held_for(), waited.saturating_sub(self.waited_before), item_timeout)
+        self.waited = watch.priority.waited();
+        AtItem { held_for: watch.held_for(), waited: self.waited.saturating_sub(self.waited_before) }
     }
 }
 
-/// True if a thread that has been at an item for this time, and has waited for a processor for this part of it, has had
-/// its share.
-fn counts_as_held(held_for: Duration, waited: Duration, item_timeout: Duration) -> bool {
-    held_for >= item_timeout && held_for.saturating_sub(waited) >= item_timeout / SHARE
+/// For how long a thread has been at an item, and for which part of it others had the processors.
+struct AtItem {
+    held_for: Duration,
+    waited: Duration,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Verdict {
+    Fine,
+    Slow,
+    Held,
+}
+
+impl AtItem {
+    fn judge(&self, item_timeout: Duration) -> Verdict {
+        let own = self.held_for.saturating_sub(self.waited);
+        match self.held_for >= item_timeout && own >= item_timeout / SHARE {
+            true => Verdict::Held,
+            false if own >= SLOW_AFTER => Verdict::Slow,
+            false => Verdict::Fine,
+        }
+    }
 }
 
 impl ItemObserver for Watch {

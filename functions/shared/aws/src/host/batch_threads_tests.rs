@@ -12,7 +12,7 @@ use serde_json::Value;
 use tokio::sync::Notify;
 use uuid::Uuid;
 
-use super::{ABANDONED, BatchThreads, STUCK_AFTER, Watch, counts_as_held};
+use super::{ABANDONED, AtItem, BatchThreads, STUCK_AFTER, Verdict, Watch};
 
 const SHORT: Duration = Duration::from_millis(100);
 const LONG: Duration = Duration::from_secs(600);
@@ -167,12 +167,18 @@ async fn a_thread_that_stays_at_an_item_gets_the_lowest_priority_and_the_next_ba
 }
 
 #[test]
-fn an_item_whose_thread_got_no_processor_is_not_held() {
-    let held = |held_for, waited| {
+fn an_item_whose_thread_got_no_processor_is_neither_slow_nor_held() {
+    let verdict = |held_for, waited| {
         let [held_for, waited, timeout] = [held_for, waited, 20_000].map(Duration::from_millis);
-        counts_as_held(held_for, waited, timeout)
+        AtItem { held_for, waited }.judge(timeout)
     };
-    assert!(!held(19_999, 0) && held(20_000, 0), "it computes, or blocks its thread");
-    assert!(!held(20_000, 18_001) && held(20_000, 18_000), "it had a tenth of the time");
-    assert!(!held(80_000, 78_001) && held(80_000, 78_000), "the longer it waits, the smaller its share may be");
+    assert_eq!([verdict(99, 0), verdict(100, 0)], [Verdict::Fine, Verdict::Slow], "it computes, or blocks its thread");
+    assert_eq!([verdict(900, 801), verdict(900, 800)], [Verdict::Fine, Verdict::Slow], "others had the processors");
+    assert_eq!([verdict(19_999, 0), verdict(20_000, 0)], [Verdict::Slow, Verdict::Held]);
+    assert_eq!(
+        [verdict(20_000, 18_001), verdict(20_000, 18_000)],
+        [Verdict::Slow, Verdict::Held],
+        "a tenth is its own"
+    );
+    assert_eq!([verdict(80_000, 78_001), verdict(80_000, 78_000)], [Verdict::Slow, Verdict::Held]);
 }
