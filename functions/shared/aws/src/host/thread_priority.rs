@@ -86,7 +86,11 @@ mod tests {
         let has_waited = AtomicBool::new(false);
         std::thread::scope(|scope| {
             for _ in 0..hogs {
-                scope.spawn(|| while !has_waited.load(Ordering::Relaxed) {});
+                scope.spawn(|| {
+                    while !has_waited.load(Ordering::Relaxed) {
+                        std::hint::spin_loop();
+                    }
+                });
             }
             while thread.waited() < Duration::from_millis(10) {}
             has_waited.store(true, Ordering::Relaxed);
