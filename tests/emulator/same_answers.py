@@ -21,11 +21,27 @@ TABLE = "records"
 INSERT = "INSERT INTO \"%s\" VALUE {'bucket': ?, 'key': ?, 'version': ?, 'fields': ?}"
 UPDATE = 'UPDATE "%s" SET "version" = ? SET "fields" = ? WHERE "bucket" = ? AND "key" = ? AND "version" < ?'
 KEY = 'WHERE "bucket" = ? AND "key" = ?'
+
+
+def nested(levels: int) -> dict:
+    value = {"S": "x"}
+    for level in range(levels - 1):
+        value = {"L": [value]} if level % 2 else {"M": {"a": value}}
+    return value
+
+
 VALUES = [
     {"S": "x"}, {"S": ""}, {"S": "y" * 410_000}, {"N": "1"}, {"N": "-12.50e3"}, {"N": "1e999"}, {"N": "one"}, {"BOOL": True},
     {"NULL": True}, {"L": [{"N": "1"}, {"S": ""}]}, {"L": [{"N": "1e999"}]}, {"M": {}}, {"M": {"a": {"N": "-0.5"}, "b": {"S": "é"}}},
     {"N": "9" * 38}, {"N": "9" * 39}, {"M": {"a": {"N": "7"}, "b": {"N": "1e999"}}}, {"S": "\n" * 250_000},
-    {"SS": ["a", "b"]}, {"B": "YWI="}, {}, {"X": 1},
+    {"SS": ["a", "b"]}, {"B": "YWI="}, {}, {"X": 1}, {"N": "-7"}, {"N": "12.50"}, {"N": "٣"}, {"N": "1.0\n"}, {"N": "0." + "0" * 140 + "1"},
+    {"M": {"before": {"M": {"a": {"N": "-2.5"}, "b": {"L": [{"NULL": True}, {"M": {"c": {"N": "1e999"}}}]}}}}},
+    *map(nested, (31, 32, 33)),
+]  # fmt: skip
+# Most of them end the whole batch.
+MALFORMED = [
+    {"N": 5}, {"L": {"S": "x"}}, {"M": [{"S": "x"}]}, {"L": "ab"}, {"M": None}, {"S": None}, {"S": 5}, {"BOOL": "x"}, {"NULL": None},
+    nested(600),
 ]  # fmt: skip
 
 
@@ -36,7 +52,7 @@ def statement(chance: random.Random) -> dict:
         key = chance.choice(VALUES)
     if chance.random() < 0.1:
         version = chance.choice(VALUES)
-    fields = chance.choice(VALUES)
+    fields = chance.choice(VALUES if chance.random() < 0.99 else MALFORMED)
     text, parameters = chance.choices(
         [
             (INSERT, [bucket, key, version, fields]),

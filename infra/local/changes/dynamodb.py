@@ -4,6 +4,7 @@ import copy
 import functools
 import json
 import marshal
+import re
 import types
 from typing import NamedTuple
 
@@ -15,23 +16,24 @@ from changes.shape import expect_parameters, named
 TEXTS_MAX = 1000
 STATEMENTS_MAX = 25
 COMPARABLE = {"S", "N", "B"}
-UNCHECKED = {"S", "BOOL", "NULL"}
-DIGITS_MAX = 38
+PLAIN_NUMBER = re.compile(r"-?[0-9]+(\.[0-9]+)?")
+NUMBER_LENGTH_MAX = 38
+LEVELS_MAX = 32
+# What the emulator has in place of a sort key, in a table without one.
+NO_SORT = "__no_sort__"
 
 
 def execute_batches_directly(dynamodb) -> None:
     """The emulator parses the text of each statement of a batch twice, makes JSON of its answer, and reads it again. That
     was half of the work of an import. Here a text is parsed once, and *plain writes*, which all those of an import are, go
-    straight to the emulator's functions for one item. Any other statement goes the whole way."""
+    straight to the table. Any other statement, and a value that is not plain, goes the whole way."""
     batch, parse = named(dynamodb, "_batch_execute_statement"), named(dynamodb, "parse_partiql_statement")
-    insert, set_item = named(dynamodb, "_partiql_insert"), named(dynamodb, "_set_item")
-    parameter_error, compare = named(dynamodb, "_partiql_parameter_error"), named(dynamodb, "_compare_ddb")
+    set_item, compare = named(dynamodb, "_set_item"), named(dynamodb, "_compare_ddb")
     key_of, size_of = named(dynamodb, "_extract_key_val"), named(dynamodb, "_item_size_bytes")
     size_max, condition_failed = named(dynamodb, "_DDB_ITEM_MAX_BYTES"), named(dynamodb, "_conditional_check_failed")
     tables, answer = named(dynamodb, "_tables"), named(dynamodb, "json_response")
     expect_parameters(batch, ["data"])
     expect_parameters(parse, ["text", "parameters"])
-    expect_parameters(insert, ["table", "parsed"])
     expect_parameters(set_item, ["table", "pk_val", "sk_val", "item"])
     expect_parameters(condition_failed, ["data", "old_item", "message"])
     plain_writes = {}
@@ -43,44 +45,46 @@ def execute_batches_directly(dynamodb) -> None:
             plain_writes[text, parameters] = plain_write_of(parse, text, parameters)
         return plain_writes[text, parameters]
 
+    def insert(table, write, values):
+        """The answer to a plain insert, or None if there is such an item, or it cannot be made."""
+        item = {name: values[at] for name, at in write.item}
+        key = key_of(item.get(table["pk_name"])), key_of(item.get(table["sk_name"])) if table["sk_name"] else NO_SORT
+        if not key[0] or key[1] in table["items"].get(key[0], {}) or is_too_large(item):
+            return None
+        set_item(table, *key, item)
+        return {"TableName": write.table}
+
     def update(table, write, values, statement):
         """The answer to a plain update, or None if it does not name its item by its key, or cannot be made."""
         conditions = [(name, operator, values[at]) for name, operator, at in write.conditions]
         keys = {name: key_of(value) for name, operator, value in conditions if operator == "=" and name in (table["pk_name"], table["sk_name"])}
         if len(keys) != (2 if table["sk_name"] else 1) or not all(COMPARABLE.issuperset(value) for _, _, value in conditions):
             return None
-        key = keys[table["pk_name"]], keys.get(table["sk_name"], "__no_sort__")
+        key = keys[table["pk_name"]], keys.get(table["sk_name"], NO_SORT)
         item = table["items"].get(key[0], {}).get(key[1])
         if item is None or not all(compare(item.get(name), operator, value) for name, operator, value in conditions):
-            return condition_failed(statement, item)
+            error = json.loads(condition_failed(statement, item)[2])
+            found = {"Item": error["Item"]} if "Item" in error else {}
+            return {"Error": {"Code": "ConditionalCheckFailed", "Message": error["message"], **found}, "TableName": write.table}
         # Attributes are replaced as a whole, so the old and the new item may share the others.
         changed = {**item, **{name: values[at] for name, at in write.assignments}}
-        # The JSON of an item is longer than the item, and quicker to measure.
-        if len(orjson.dumps(changed)) > size_max and size_of(changed) > size_max:
+        if is_too_large(changed):
             return None
         set_item(table, *key, changed)
-        return 200, None, None
+        return {"TableName": write.table}
+
+    def is_too_large(item) -> bool:
+        # The JSON of an item is longer than the item, and quicker to measure.
+        return len(orjson.dumps(item)) > size_max and size_of(item) > size_max
 
     def execute(statement):
         """The answer to a plain write that takes effect or whose condition fails, else None."""
         values = statement.get("Parameters") or []
         write = plain_write(statement.get("Statement"), len(values))
         table = write and tables.get(write.table)
-        if not table or not all(is_flat(value) or not parameter_error(value) for value in values):
+        if not table or not all(map(is_plain, values)):
             return None
-        if write.item:
-            answered = insert(table, {"item": {name: values[at] for name, at in write.item}})
-        else:
-            answered = update(table, write, values, statement)
-        status, _, body = answered or (500, None, b"{}")
-        if status == 200:
-            return {"TableName": write.table}
-        error = json.loads(body)
-        code = error.get("__type", "").removesuffix("Exception")
-        if code not in ("ConditionalCheckFailed", "DuplicateItem"):
-            return None
-        item = {"Item": error["Item"]} if "Item" in error else {}
-        return {"Error": {"Code": code, "Message": error["message"], **item}, "TableName": write.table}
+        return insert(table, write, values) if write.item else update(table, write, values, statement)
 
     def execute_batch(data):
         statements, capacity = data.get("Statements") or [], data.get("ReturnConsumedCapacity", "NONE")
@@ -106,28 +110,25 @@ def execute_batches_directly(dynamodb) -> None:
     dynamodb._batch_execute_statement = execute_batch
 
 
-def is_flat(value) -> bool:
-    """Whether it is a text or a plain number, or a map of texts, plain numbers, flags and nulls: then it needs no further
-    check."""
+def is_plain(value, level: int = 1) -> bool:
+    """Whether it is a text, a flag, a null or a plain number, or a map or list of such: the emulator has nothing to say against it."""
     try:
         ((kind, content),) = value.items()
-        if kind != "M":
-            return is_leaf(kind, content)
-        for part in content.values():
-            ((kind, content),) = part.items()
-            if not is_leaf(kind, content):
+        if kind == "S":
+            return type(content) is str
+        if kind in ("BOOL", "NULL"):
+            return type(content) is bool
+        if kind == "N":
+            return len(content) <= NUMBER_LENGTH_MAX and PLAIN_NUMBER.fullmatch(content) is not None
+        parts = {"M": dict.values, "L": list.__iter__}[kind](content)
+        if level == LEVELS_MAX:
+            return False
+        for part in parts:
+            if not is_plain(part, level + 1):
                 return False
-    except (AttributeError, ValueError):
-        return False  # no attribute value
-    return True
-
-
-def is_leaf(kind, content) -> bool:
-    return kind in UNCHECKED or kind == "N" and is_plain_number(content)
-
-
-def is_plain_number(text) -> bool:
-    return type(text) is str and text.isdigit() and text.isascii() and len(text) <= DIGITS_MAX
+        return True
+    except (AttributeError, KeyError, TypeError, ValueError):
+        return False  # no attribute value, or another kind
 
 
 class PlainWrite(NamedTuple):
