@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 use std::future::Future;
 use std::path::Path;
+use std::pin::pin;
 use std::process::ExitCode;
 
 use clap::Args;
@@ -116,11 +117,12 @@ impl Up {
             .await;
         }
         // An interruption during the start also stops the stack.
+        let mut interruption = pin!(interrupted());
         let stack = tokio::select! {
             stack = Stack::up(&options) => stack?,
-            () = interrupted() => return Ok(interrupt::exit_code()),
+            () = &mut interruption => return Ok(interrupt::exit_code()),
         };
-        hold(stack, &options).await
+        hold(stack, &options, interruption).await
     }
 }
 
@@ -140,11 +142,15 @@ fn print_api(record: &Record, progress: Progress) -> Result<(), CommandError> {
 }
 
 /// Keeps a stack running until Ctrl-C, which is the normal end and not a failure.
-async fn hold(stack: Stack, options: &StackOptions) -> Result<ExitCode, CommandError> {
+async fn hold(
+    stack: Stack,
+    options: &StackOptions,
+    interruption: impl Future<Output = ()>,
+) -> Result<ExitCode, CommandError> {
     print_api(stack.record(), options.progress)?;
     options.progress.line("The local stack is up. Ctrl-C stops it.");
     tokio::select! {
-        () = interrupted() => {}
+        () = interruption => {}
         () = stack.ended() => return Err(CommandError::StackEnded(options.state_dir.join("emulator.log"))),
     }
     options.progress.line("Stopping the local stack");
