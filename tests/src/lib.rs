@@ -14,7 +14,7 @@
 //! | fuzzing | `tests/fuzz.rs` | the corpus of damaged files, and the first of the seeds that `cargo run --bin fuzz` runs for hours ([`fuzz`]) |
 //! | simulation | `tests/simulation.rs` | random schedules and faults, one per seed; invariants after every write ([`simulation`]) |
 //! | mutations | `cargo run --bin mutations` | that seeds and tests notice each missing condition of the protocol ([`mutations`]) |
-//! | exhaustive model | `tests/exhaustive` | every interleaving of the counting protocol for the smallest jobs; a model apart from the code |
+//! | exhaustive model | `exhaustive`, a crate of its own | every interleaving of the counting protocol for the smallest jobs; a model apart from the code |
 //! | local stack | `tests/local_stack` | the functions' binaries behind emulated AWS services ([`local_stack`]); a good tenant beside a hostile one ([`tenants`]) |
 //! | browser | `tests/browser` | the page in headless Chromium on the local stack |
 //! | chaos | `tests/chaos` | the local stack with killed processes, failing AWS calls ([`fault_proxy`]) and repeated messages ([`copies`]) |
