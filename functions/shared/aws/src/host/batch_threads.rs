@@ -25,7 +25,7 @@ use tokio::runtime::Handle;
 use tokio::sync::{Notify, oneshot};
 use tokio::time::{sleep, timeout};
 
-use crate::host::thread_priority::ThreadPriority;
+use crate::host::watched_thread::WatchedThread;
 use crate::observe::metrics::{self, Metric};
 
 /// A batch that is still running is looked at so often within the item timeout, or more often.
@@ -74,7 +74,7 @@ impl BatchRunner for BatchThreads {
             let results = {
                 // Before the answer, so that the receiver finds no thread that is still at work.
                 let _end = EndOnDrop(Arc::clone(&observer));
-                observer.priority.begin();
+                observer.thread.begin();
                 catch_unwind(AssertUnwindSafe(run))
             };
             // Nobody waits for the answer if the batch was abandoned.
@@ -99,7 +99,7 @@ impl BatchRunner for BatchThreads {
                 Ok(Err(_)) => std::future::pending().await,
                 Err(_) => match looks.look(&watch).judge(self.item_timeout) {
                     Verdict::Held => return BatchEnd::Held { row: watch.row() },
-                    Verdict::Slow => watch.priority.lower(),
+                    Verdict::Slow => watch.thread.lower(),
                     Verdict::Fine => {}
                 },
             }
@@ -151,7 +151,7 @@ struct Watch {
     is_abandoned: AtomicBool,
     has_ended: AtomicBool,
     wake: Notify,
-    priority: ThreadPriority,
+    thread: WatchedThread,
 }
 
 impl Watch {
@@ -164,7 +164,7 @@ impl Watch {
             is_abandoned: AtomicBool::new(false),
             has_ended: AtomicBool::new(false),
             wake: Notify::new(),
-            priority: ThreadPriority::default(),
+            thread: WatchedThread::default(),
         }
     }
 
@@ -219,7 +219,7 @@ impl Looks {
         if self.since_ms != since_ms {
             (self.since_ms, self.waited_before) = (since_ms, self.waited);
         }
-        self.waited = watch.priority.waited();
+        self.waited = watch.thread.waited();
         AtItem { held_for: watch.held_for(), waited: self.waited.saturating_sub(self.waited_before) }
     }
 }
@@ -276,7 +276,7 @@ struct EndOnDrop(Arc<Watch>);
 
 impl Drop for EndOnDrop {
     fn drop(&mut self) {
-        self.0.priority.end();
+        self.0.thread.end();
         self.0.has_ended.store(true, Ordering::Release);
     }
 }

@@ -14,7 +14,7 @@ pub mod http;
 pub mod invocation;
 pub mod live_events;
 pub mod serve;
-mod thread_priority;
+mod watched_thread;
 
 /// Never drops a value that handlers use: they are called until the process ends.
 fn forever<T>(value: T) -> &'static T {

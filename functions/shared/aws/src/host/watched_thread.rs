@@ -1,4 +1,4 @@
-//! The priority of a thread that runs a batch.
+//! A thread that runs a batch, as its watchdog sees it.
 
 use std::time::Duration;
 
@@ -8,10 +8,10 @@ use rustix::process::{Pid, setpriority_process};
 /// The niceness with the smallest share of the processor.
 const LOWEST: i32 = 19;
 
-/// Looks at one thread from another one, and lowers its priority. Does nothing except on Linux, where threads have
+/// A thread seen from another one: its priority, and its waits for a processor. Known on Linux only, where threads have
 /// priorities.
 #[derive(Debug, Default)]
-pub(crate) struct ThreadPriority {
+pub(crate) struct WatchedThread {
     /// The thread until it ends. The ids of ended threads are used again, so what uses this one locks it.
     thread: Mutex<Option<Thread>>,
 }
@@ -22,7 +22,7 @@ struct Thread {
     is_lowered: bool,
 }
 
-impl ThreadPriority {
+impl WatchedThread {
     /// Called by the thread when it begins.
     pub(crate) fn begin(&self) {
         *self.thread.lock() = own_thread().map(|id| Thread { id, is_lowered: false });
@@ -78,7 +78,7 @@ mod tests {
     fn the_system_tells_how_long_a_thread_has_waited() {
         assert_eq!(waited_in("12345 1500000000 7\n"), Some(Duration::from_millis(1500)));
         assert_eq!(waited_in("0"), None);
-        let thread = ThreadPriority::default();
+        let thread = WatchedThread::default();
         assert_eq!(thread.waited(), Duration::ZERO, "none has begun");
         thread.begin();
         // More threads than processors: this one must wait for them.
