@@ -17,7 +17,8 @@ from changes.dynamodb import copy_items_quickly, execute_batches_directly  # noq
 from ministack.services import dynamodb  # noqa: E402
 
 BATCHES = 1000
-TABLE = "records"
+# Each with the names of its keys. A value `M` alone is the whole item to the emulator, so a key of this name is odd.
+TABLES = {"records": ["bucket", "key"], "single": ["bucket"], "odd": ["M"]}
 INSERT = "INSERT INTO \"%s\" VALUE {'bucket': ?, 'key': ?, 'version': ?, 'fields': ?}"
 UPDATE = 'UPDATE "%s" SET "version" = ? SET "fields" = ? WHERE "bucket" = ? AND "key" = ? AND "version" < ?'
 KEY = 'WHERE "bucket" = ? AND "key" = ?'
@@ -65,51 +66,59 @@ def statement(chance: random.Random) -> dict:
             (f'SELECT * FROM "%s" {KEY}', [bucket, key]),
             ("INSERT INTO \"%s\" VALUE {'bucket': ?, 'key': ?, 'n': 1.50}", [bucket, key]),
             ('INSERT INTO "%s" VALUE ?', [{"M": {"bucket": bucket, "key": key}}]),
+            ("INSERT INTO \"%s\" VALUE {'M': ?}", [chance.choice([key, {"M": {"M": key}}])]),
+            ("INSERT INTO \"%s\" VALUE {'bucket': ?, 'key': ?, 'a RETURNING b': ?}", [bucket, key, version]),
             ("?%s", [bucket]),
         ],
-        weights=[8, 8] + 9 * [1],
+        weights=[8, 8] + 11 * [1],
     )[0]
     parameters = parameters[: chance.choice([None] * 20 + [-1])] + chance.choice([[]] * 20 + [[version]])
-    made = {"Statement": text % chance.choice([TABLE] * 20 + ["unknown"]), "Parameters": parameters}
+    made = {"Statement": text % chance.choice(["records"] * 16 + ["single"] * 3 + ["odd", "unknown"]), "Parameters": parameters}
     if chance.random() < 0.5:
         made["ReturnValuesOnConditionCheckFailure"] = "ALL_OLD"
     return made
 
 
-def outcome(execute, request: dict, items: dict, count: int):
-    """The answer of this version and the table after it, from the same table before it."""
-    table = dynamodb._tables[TABLE]
-    table["items"], table["ItemCount"] = copy.deepcopy(items), count
+def outcome(execute, request: dict, tables: dict):
+    """The answer of this version and the tables after it, from the same tables before it."""
+    for name, contents in tables.items():
+        dynamodb._tables[name].update(copy.deepcopy(contents))
     try:
         status, _, body = execute(copy.deepcopy(request))
         answer = status, json.loads(body)
     except Exception as error:
         answer = type(error).__name__, None
-    return answer, table["items"], table["ItemCount"]
+    return answer, {name: {part: dynamodb._tables[name][part] for part in tables[name]} for name in tables}
+
+
+def create(name: str, keys: list) -> None:
+    attributes = [{"AttributeName": key, "AttributeType": "S"} for key in keys]
+    schema = [{"AttributeName": key, "KeyType": kind} for key, kind in zip(keys, ("HASH", "RANGE"), strict=False)]
+    table = {"TableName": name, "KeySchema": schema, "AttributeDefinitions": attributes, "BillingMode": "PAY_PER_REQUEST"}
+    assert dynamodb._create_table(table)[0] == 200
 
 
 def main() -> int:
     seed = int(sys.argv[2]) if len(sys.argv) > 2 else 1
     chance = random.Random(seed)
-    attributes = [{"AttributeName": name, "AttributeType": "S"} for name in ("bucket", "key")]
-    schema = [{"AttributeName": "bucket", "KeyType": "HASH"}, {"AttributeName": "key", "KeyType": "RANGE"}]
-    table = {"TableName": TABLE, "KeySchema": schema, "AttributeDefinitions": attributes, "BillingMode": "PAY_PER_REQUEST"}
-    assert dynamodb._create_table(table)[0] == 200
+    for name, keys in TABLES.items():
+        create(name, keys)
     unchanged = dynamodb._batch_execute_statement
     execute_batches_directly(dynamodb)
     copy_items_quickly(dynamodb)
     changed = dynamodb._batch_execute_statement
 
-    items, count, seen = {}, 0, collections.Counter()
+    tables = {name: {"items": {}, "ItemCount": 0, "TableSizeBytes": 0} for name in TABLES}
+    seen = collections.Counter()
     for number in range(BATCHES):
         request = {"Statements": [statement(chance) for _ in range(chance.choice([1, 3, 25, 25, 26]))]}
         if chance.random() < 0.5:
             request["ReturnConsumedCapacity"] = "TOTAL"
-        expected, found = (outcome(execute, request, items, count) for execute in (unchanged, changed))
+        expected, found = (outcome(execute, request, tables) for execute in (unchanged, changed))
         if expected != found:
             print(f"seed {seed}, batch {number}: {json.dumps(request)[:300]}\nunchanged: {str(expected[0])[:800]}\nchanged:   {str(found[0])[:800]}")
             return 1
-        (status, body), items, count = expected
+        (status, body), tables = expected
         for answer in (body or {}).get("Responses", []):
             seen[answer.get("Error", {}).get("Code", "done")] += 1
     few = [kind for kind in ("done", "DuplicateItem", "ConditionalCheckFailed", "ValidationError", "ResourceNotFound") if seen[kind] < 100]

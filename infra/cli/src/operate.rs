@@ -116,7 +116,8 @@ impl Up {
             })
             .await;
         }
-        // An interruption during the start also stops the stack.
+        // An interruption during the start also stops the stack. One future waits for both: a second one would miss a
+        // signal that came between them.
         let mut interruption = pin!(interrupted());
         let stack = tokio::select! {
             stack = Stack::up(&options) => stack?,

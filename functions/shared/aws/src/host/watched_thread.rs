@@ -8,8 +8,8 @@ use rustix::process::{Pid, setpriority_process};
 /// The niceness with the smallest share of the processor.
 const LOWEST: i32 = 19;
 
-/// A thread seen from another one: its priority, and its waits for a processor. Known on Linux only, where threads have
-/// priorities.
+/// A thread seen from another one: its priority, and its waits for a processor. Does nothing except on Linux, where
+/// threads have priorities and the system tells of their waits.
 #[derive(Debug, Default)]
 pub(crate) struct WatchedThread {
     /// The thread until it ends. The ids of ended threads are used again, so what uses this one locks it.
