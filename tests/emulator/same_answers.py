@@ -35,7 +35,7 @@ VALUES = [
     {"S": "x"}, {"S": ""}, {"S": "y" * 410_000}, {"N": "1"}, {"N": "-12.50e3"}, {"N": "1e999"}, {"N": "one"}, {"BOOL": True},
     {"NULL": True}, {"L": [{"N": "1"}, {"S": ""}]}, {"L": [{"N": "1e999"}]}, {"M": {}}, {"M": {"a": {"N": "-0.5"}, "b": {"S": "é"}}},
     {"N": "9" * 38}, {"N": "9" * 39}, {"M": {"a": {"N": "7"}, "b": {"N": "1e999"}}}, {"S": "\n" * 250_000},
-    {"SS": ["a", "b"]}, {"B": "YWI="}, {}, {"X": 1}, {"N": "-7"}, {"N": "12.50"}, {"N": "٣"}, {"N": "1.0\n"}, {"N": "0." + "0" * 140 + "1"},
+    {"SS": ["a", "b"]}, {"B": "YWI="}, {}, {"X": 1}, {"X": 2**70}, {"N": "-7"}, {"N": "12.50"}, {"N": "٣"}, {"N": "1.0\n"}, {"N": "0." + "0" * 140 + "1"},
     {"M": {"before": {"M": {"a": {"N": "-2.5"}, "b": {"L": [{"NULL": True}, {"M": {"c": {"N": "1e999"}}}]}}}}},
     *map(nested, (31, 32, 33)),
 ]  # fmt: skip
@@ -58,6 +58,7 @@ def statement(chance: random.Random) -> dict:
         [
             (INSERT, [bucket, key, version, fields]),
             (UPDATE, [version, fields, bucket, key, version]),
+            (f'UPDATE "%s" SET "version" = ? {KEY} AND "version" < ?', [version, bucket, key, version]),
             (f'UPDATE "%s" SET "version" = ? {KEY} RETURNING ALL NEW *', [version, bucket, key]),
             (f'UPDATE "%s" SET "version" = ?, "fields" = "version" {KEY}', [version, bucket, key]),
             (f'UPDATE "%s" REMOVE "fields" {KEY}', [bucket, key]),
@@ -70,7 +71,7 @@ def statement(chance: random.Random) -> dict:
             ("INSERT INTO \"%s\" VALUE {'bucket': ?, 'key': ?, 'a RETURNING b': ?}", [bucket, key, version]),
             ("?%s", [bucket]),
         ],
-        weights=[8, 8] + 11 * [1],
+        weights=[8, 8, 4] + 11 * [1],
     )[0]
     parameters = parameters[: chance.choice([None] * 20 + [-1])] + chance.choice([[]] * 20 + [[version]])
     made = {"Statement": text % chance.choice(["records"] * 16 + ["single"] * 3 + ["odd", "unknown"]), "Parameters": parameters}
