@@ -42,7 +42,7 @@ impl Changer {
             }
             match update_job(&*self.jobs, &job, |job| job.resume(self.clock.now())).await?.done() {
                 Ok(resumed) => {
-                    self.send_resend(&resumed).await;
+                    self.send_split(&resumed).await;
                     return Ok(resumed);
                 }
                 Err(now) => job = not_ending(*now)?,
@@ -53,7 +53,7 @@ impl Changer {
 
     /// Sends the message that has the missing chunks sent again, unless the job was paused again since. A failure is
     /// only logged: the job is resumed, and the sweep sends the message.
-    pub(crate) async fn send_resend(&self, job: &Job) {
+    pub(crate) async fn send_split(&self, job: &Job) {
         if job.resend_from.is_some()
             && let Err(error) = self.splits.send(&[SplitMessage::of(job)]).await
         {

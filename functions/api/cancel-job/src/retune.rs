@@ -39,7 +39,7 @@ impl Changer {
                 Ok(job) => {
                     // Not for an earlier resume: a second message could join its resend.
                     if restarts.into_inner() {
-                        self.send_resend(&job).await;
+                        self.send_split(&job).await;
                     }
                     return Ok(job);
                 }

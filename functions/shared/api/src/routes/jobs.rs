@@ -119,7 +119,8 @@ routes! {
     PauseJob = "POST" "/api/jobs/{jobGuid}/pause" by "cancel-job" {
         summary: "Pause a job",
         description: "Running chunks end and count. No other chunk begins until the job is resumed. A paused job keeps its \
-                      place among the active jobs, and its deadline. Pausing a job again changes nothing.",
+                      deadline and its place among the active jobs of its owner. After `StopGraceSeconds` it gives its places \
+                      in the limits of its job type and of the system to others. Pausing a job again changes nothing.",
         answers: &[Answer::of::<JobView>(202, "The job is paused.").with(&[POLL_AFTER])],
         problems: &[(404, NotFound), (409, JobEnded), (409, JobEnding)],
     }

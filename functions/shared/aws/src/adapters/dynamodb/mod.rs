@@ -4,12 +4,13 @@
 //!
 //! | row | attributes |
 //! |---|---|
-//! | `job` | the [`Job`](rowmill_core::model::job::Job), flat; `wakeShard` and `wakeAt` keep it in the wake index until it ends; `traceId`; `write0` to `write3`, the tokens of its last updates, by which a repeated one is recognised |
+//! | `job` | the [`Job`](rowmill_core::model::job::Job), flat; `wakeShard` and `wakeAt` keep it in the wake index until it ends, and one that is to be erased until then; `traceId`; `write0` to `write3`, the tokens of its last updates, by which a repeated one is recognised |
 //! | `spec` | `spec`, the [`Spec`](rowmill_core::model::spec::Spec) as JSON |
 //! | `tally#<attempt>#<number>` | the [`Tally`](rowmill_core::model::tally::Tally) in at most 1 KiB, the marks of its chunks in `c0` to `c63` |
 //! | `totals#<attempt>` | the [`Totals`](rowmill_core::model::tally::Totals), the numbers of the closed tallies in the number set `closed` |
 //! | `checkpoint#<attempt>#<tally>#<index>` | `checkpoint`, the [`Checkpoint`](rowmill_core::model::checkpoint::Checkpoint) as JSON, and its `rev` for compare-and-swap |
 //! | `dead#<message>` | `letter`, the [`DeadLetter`](rowmill_core::model::dead_letter::DeadLetter) as JSON |
+//! | `awaiting#<job>` | of a job, or under the GUID of a file: a job that waits for it |
 //!
 //! The admission table has one row for each owner (`owner#…`), each job type (`type#…`) and the `system`: `active` is
 //! the number of jobs that have not ended, `e0` (the newest) to `e7` are the times at which the last jobs ended (0:
@@ -38,8 +39,9 @@
 //!
 //! | row | attributes |
 //! |---|---|
-//! | `tasks#<job type>#<owner>`, `<job>.<attempt>.<tally>.<index>` | `message` as JSON; `pauses`, its epoch; `dueAt`; `called`, if its holder is a service; `holder`, the worker that leased it last |
+//! | `tasks#<job type>#<owner>`, `<job>.<attempt>.<tally>.<index>` | `message` as JSON; `pauses`, its epoch; `dueAt`; `called`, if its holder is a service; `holder` and `heldSince`, the worker that leased it last, and when |
 //! | `owners#<job type>`, `<hash>#<owner>` | `at`, the last offer of one of its tasks |
+//! | `asks#<job type>`, one entry | `at`, when a worker asked for a task, to a minute |
 //!
 //! | where | attributes live in |
 //! |---|---|

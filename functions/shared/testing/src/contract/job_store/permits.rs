@@ -45,7 +45,9 @@ pub async fn a_permit_is_given_back_only_as_seen(store: &impl JobStore) {
     let of = permit(0, 1, 1);
     store.give_permit_back("render", &of).await.unwrap();
     assert!(store.lease_with_permit(guid(1), &leased(1), &free(0)).await.unwrap());
-    store.give_permit_back("render", &permit(0, 1, 9)).await.unwrap();
+    for other in [permit(0, 1, 9), permit(0, 2, 1)] {
+        store.give_permit_back("render", &other).await.unwrap();
+    }
     assert_eq!(store.permits("render").await.unwrap(), [of]);
     store.give_permit_back("render", &of).await.unwrap();
     store.give_permit_back("render", &of).await.unwrap();

@@ -43,7 +43,7 @@ impl Permits for InMemoryJobStore {
     async fn give_permit_back(&self, job_type: &str, seen: &Permit) -> Result<(), PortError> {
         let mut tables = lock(&self.0);
         let place = (job_type.to_owned(), seen.number);
-        if tables.permits.get(&place).is_some_and(|there| there.token == seen.token) {
+        if tables.permits.get(&place) == Some(seen) {
             tables.permits.remove(&place);
         }
         Ok(())
