@@ -156,6 +156,7 @@ const ONCE_FAILED: &[(u64, &str)] = &[
         "a worker reported a transient failure while it was at the next item: that one was lent, and the reply was lost",
     ),
     (1_001_011_909, "a run called a service after its time was over, and its job had ended"),
+    (1_201_538_246, "an item ended as poison, since two runs that paused their job could not withdraw their notes"),
 ];
 
 #[test]

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use acceptance::faults::Death;
+use acceptance::faults::{Death, at_every_call};
 use acceptance::files;
 use acceptance::use_cases::Limits;
 use acceptance::world::{World, change, plain_type};
@@ -20,7 +20,7 @@ use rowmill_core::model::job::states::Status;
 use rowmill_core::model::job::{Job, LEASE_MARGIN};
 use rowmill_core::model::messages::{ChunkMessage, DeliveryMode};
 use rowmill_core::ports::processor::{Item, ItemError, ItemOutcome, ItemProcessor};
-use rowmill_core::ports::{Clock, Jobs};
+use rowmill_core::ports::{Checkpoints, Clock, Jobs};
 use rowmill_core::progress::breaker::Looked;
 use rowmill_settings::{ProcessTime, StopGrace};
 use serde_json::json;
@@ -332,10 +332,10 @@ async fn a_pause_by_the_owner_ends_the_breakers_and_a_resume_by_the_owner_too() 
     assert_succeeded(&world, &jobs).await;
 }
 
-#[tokio::test]
-async fn an_isolated_chunk_does_not_use_up_its_deliveries_while_the_breaker_is_open() {
+/// A job that goes on while the target is known to be down, and the message of its isolated chunk.
+async fn isolated_while_down() -> (World, Mail, JobGuid, ChunkMessage) {
     let (world, mail) = world();
-    let jobs = [job(&world).await];
+    let job = job(&world).await;
     mail.goes(true);
     let messages = world.chunks.take();
     assert!(world.try_process(&messages[0], false).await.is_err());
@@ -348,14 +348,33 @@ async fn an_isolated_chunk_does_not_use_up_its_deliveries_while_the_breaker_is_o
     for message in &messages[1..3] {
         world.try_process(message, false).await.ok();
     }
-    let epoch = world.resume(jobs[0]).await.epoch;
-    let isolated = ChunkMessage { epoch, ..isolated };
+    let epoch = world.resume(job).await.epoch;
+    (world, mail, job, ChunkMessage { epoch, ..isolated })
+}
+
+#[tokio::test]
+async fn an_isolated_chunk_does_not_use_up_its_deliveries_while_the_breaker_is_open() {
+    let (world, mail, job, isolated) = isolated_while_down().await;
     let end = world.try_process(&isolated, true).await.unwrap();
     assert_eq!(end, ChunkEnd::Dropped, "its item does not fail alone while the target is known to be down");
     mail.goes(false);
     world.clock.advance(PROBE);
-    sweep_until_ended(&world, &jobs).await;
-    assert_succeeded(&world, &jobs).await;
+    sweep_until_ended(&world, &[job]).await;
+    assert_succeeded(&world, &[job]).await;
+}
+
+#[tokio::test]
+async fn one_failed_call_of_a_run_that_pauses_its_job_is_no_death_of_its_item() {
+    at_every_call(async |call, death| {
+        let (world, _, job, isolated) = isolated_while_down().await;
+        world.faults.plan_failure(call, death);
+        world.try_process(&isolated, true).await.ok();
+        let stored = world.jobs.checkpoint(job, isolated.address).await.unwrap();
+        let noted = stored.and_then(|checkpoint| checkpoint.in_flight);
+        assert!(noted.is_none(), "{death:?} call {call}: {noted:?}");
+        !world.faults.is_pending()
+    })
+    .await;
 }
 
 #[tokio::test]

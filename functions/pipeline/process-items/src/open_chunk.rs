@@ -240,19 +240,22 @@ impl<'a> OpenChunk<'a> {
         Ok(answer)
     }
 
-    /// Withdraws this run's note of the items if a store did not answer, so that it does not count as a death. The note
-    /// of another run stays: that run may be at its items. This may fail: an item that is blamed twice for an outage
-    /// ends as poison.
-    pub async fn withdraw_note(&mut self) {
-        if let Some(unanswered) = self.unanswered.take() {
-            match self.store_checkpoint(&unanswered).await {
-                Ok(CheckpointMoved::Won) => self.checkpoint = unanswered,
-                Ok(CheckpointMoved::Lost(_)) | Err(_) => return,
+    /// Withdraws this run's note of the items, so that it does not count as a death. The note of another run stays: that
+    /// run may be at its items. A run of which two calls fail may leave it: an item that is blamed for that twice ends as
+    /// poison.
+    pub async fn withdraw_note(&mut self) -> Result<(), PortError> {
+        if let Some(unanswered) = self.unanswered.clone() {
+            let moved = self.store_checkpoint(&unanswered).await?;
+            self.unanswered = None;
+            match moved {
+                CheckpointMoved::Won => self.checkpoint = unanswered,
+                CheckpointMoved::Lost(_) => return Ok(()),
             }
         }
         let is_own = self.checkpoint.by == Some(self.delivery.run);
         if is_own && self.checkpoint.in_flight.is_some() {
-            self.note(None).await.ok();
+            self.note(None).await?;
         }
+        Ok(())
     }
 }

@@ -65,7 +65,7 @@ impl ChunkProcessor {
             Err(error) => Err(error),
         };
         if matches!(end, Err(RunError::Port(_))) {
-            chunk.withdraw_note().await;
+            chunk.withdraw_note().await.ok();
         }
         end
     }
@@ -190,7 +190,8 @@ impl ChunkProcessor {
     ) -> Result<Conclusion, RunError> {
         let deadline = chunk.delivery.time_limit + self.runs.limits.margin;
         if let Some(conclusion) = self.reports.report_failed(chunk, &self.runs.type_limits, &error, deadline).await? {
-            chunk.withdraw_note().await;
+            // If this fails, the run fails, and withdraws it once more.
+            chunk.withdraw_note().await?;
             return Ok(conclusion);
         }
         match chunk.is_isolated() {
