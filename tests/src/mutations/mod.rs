@@ -150,6 +150,8 @@ fn choice(number: usize, new: &str, old: &str) -> String {
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeSet;
+    use std::io::Write;
+    use std::process::{Command, Stdio};
 
     use super::*;
 
@@ -176,6 +178,18 @@ mod tests {
     fn each_mutation_has_one_place() {
         if let Err(lost) = switched(&sources(root()).unwrap(), &all()) {
             panic!("{lost}");
+        }
+    }
+
+    /// rustfmt parses them. Only the command compiles them.
+    #[test]
+    fn the_sources_with_the_mutations_are_rust() {
+        for (path, text) in switched(&sources(root()).unwrap(), &all()).unwrap() {
+            let mut command = Command::new("rustfmt");
+            command.args(["--edition", "2024", "--quiet"]).stdin(Stdio::piped()).stdout(Stdio::null());
+            let mut rustfmt = command.spawn().unwrap();
+            rustfmt.stdin.take().unwrap().write_all(text.as_bytes()).unwrap();
+            assert!(rustfmt.wait().unwrap().success(), "{}", path.display());
         }
     }
 

@@ -365,16 +365,24 @@ async fn an_isolated_chunk_does_not_use_up_its_deliveries_while_the_breaker_is_o
 
 #[tokio::test]
 async fn one_failed_call_of_a_run_that_pauses_its_job_is_no_death_of_its_item() {
-    at_every_call(async |call, death| {
-        let (world, _, job, isolated) = isolated_while_down().await;
+    let failures = at_every_call(async |call, death| {
+        let (world, mail, job, isolated) = isolated_while_down().await;
+        let calls = mail.calls.load(Ordering::SeqCst);
         world.faults.plan_failure(call, death);
-        world.try_process(&isolated, true).await.ok();
-        let stored = world.jobs.checkpoint(job, isolated.address).await.unwrap();
-        let noted = stored.and_then(|checkpoint| checkpoint.in_flight);
-        assert!(noted.is_none(), "{death:?} call {call}: {noted:?}");
-        !world.faults.is_pending()
+        let end = world.try_process(&isolated, true).await;
+        let stored = world.jobs.checkpoint(job, isolated.address).await.unwrap().unwrap();
+        assert_eq!(stored.in_flight, None, "{death:?} call {call}");
+        assert!(stored.suspects.is_none_or(|suspects| suspects.deaths == 0), "{death:?} call {call}");
+        let has_failed = !world.faults.is_pending();
+        if !has_failed {
+            assert_eq!(end.unwrap(), ChunkEnd::Dropped);
+            assert!(mail.calls.load(Ordering::SeqCst) > calls, "its item has run");
+            assert!(world.jobs.job(job).await.unwrap().breaker_pause().is_some());
+        }
+        has_failed
     })
     .await;
+    assert!(failures >= 12, "{failures}");
 }
 
 #[tokio::test]

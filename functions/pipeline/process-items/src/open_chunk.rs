@@ -241,8 +241,8 @@ impl<'a> OpenChunk<'a> {
     }
 
     /// Withdraws this run's note of the items, so that it does not count as a death. The note of another run stays: that
-    /// run may be at its items. A run of which two calls fail may leave it: an item that is blamed for that twice ends as
-    /// poison.
+    /// run may be at its items. A run of which two calls fail may leave it, and an item that is blamed for that twice ends
+    /// as poison.
     pub async fn withdraw_note(&mut self) -> Result<(), PortError> {
         if let Some(unanswered) = self.unanswered.clone() {
             let moved = self.store_checkpoint(&unanswered).await?;

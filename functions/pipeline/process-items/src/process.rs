@@ -190,8 +190,10 @@ impl ChunkProcessor {
     ) -> Result<Conclusion, RunError> {
         let deadline = chunk.delivery.time_limit + self.runs.limits.margin;
         if let Some(conclusion) = self.reports.report_failed(chunk, &self.runs.type_limits, &error, deadline).await? {
-            // If this fails, the run fails, and withdraws it once more.
-            chunk.withdraw_note().await?;
+            // One failed call is no death of the item.
+            if chunk.withdraw_note().await.is_err() {
+                chunk.withdraw_note().await?;
+            }
             return Ok(conclusion);
         }
         match chunk.is_isolated() {

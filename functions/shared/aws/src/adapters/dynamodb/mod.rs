@@ -4,7 +4,7 @@
 //!
 //! | row | attributes |
 //! |---|---|
-//! | `job` | the [`Job`](rowmill_core::model::job::Job), flat; `wakeShard` and `wakeAt` keep it in the wake index until it ends, and one that is to be erased until then; `traceId`; `write0` to `write3`, the tokens of its last updates, by which a repeated one is recognised |
+//! | `job` | the [`Job`](rowmill_core::model::job::Job), flat; `wakeShard` and `wakeAt` keep it in the wake index until it ends, and again from when it is to be erased; `traceId`; `write0` to `write3`, the tokens of its last updates, by which a repeated one is recognised |
 //! | `spec` | `spec`, the [`Spec`](rowmill_core::model::spec::Spec) as JSON |
 //! | `tally#<attempt>#<number>` | the [`Tally`](rowmill_core::model::tally::Tally) in at most 1 KiB, the marks of its chunks in `c0` to `c63` |
 //! | `totals#<attempt>` | the [`Totals`](rowmill_core::model::tally::Totals), the numbers of the closed tallies in the number set `closed` |
