@@ -269,6 +269,31 @@ fn a_deletion_leaves_nothing_of_before_it_whatever_was_written_when() {
     }
 }
 
+#[test]
+fn a_deletion_removes_what_has_expired_whoever_wrote_it() {
+    let expired = Dataset { expires_in: Some(60), ..Dataset::lasting("d", 1) };
+    let expired = expired.expired(Timestamp::from_millisecond(60_002).unwrap());
+    let record = StoredRecord::first(row(4, 1));
+    let deletion = row(2, 1).version.by;
+    assert_eq!(record.delete(deletion), Deleting::Later);
+    assert_eq!(StoredRecord { expired, ..record }.delete(deletion), Deleting::Remove);
+}
+
+/// A run of the import that everybody has given up may write after a deletion of the dataset and a prune.
+#[test]
+fn no_prune_removes_what_its_import_wrote_late() {
+    let import = row(4, 1);
+    let Pruning::Remove(pruned) = StoredRecord::first(row(2, 1)).prune(import.version.by, guid(5)) else {
+        panic!("not missing")
+    };
+    let late = pruned.with(&import).unwrap();
+    for (record, is_missing) in [(*pruned, true), (late, false)] {
+        let Undoing::Reverse(shown) = record.undo(guid(5), guid(101)) else { panic!("kept") };
+        assert!(shown.clone().visible().is_some());
+        assert_eq!(shown.is_missing_in(import.version.by), is_missing);
+    }
+}
+
 /// The record after this step, with what has expired by then. Undos are told apart by `by`.
 fn after(stored: Option<&StoredRecord>, step: Step, by: u8, expired: Expired) -> Option<StoredRecord> {
     let read = stored.map(|stored| StoredRecord { expired, ..stored.clone() });

@@ -18,3 +18,34 @@ impl Job {
         self.end().is_some_and(left)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use uuid::Uuid;
+
+    use super::super::states::Phase;
+    use super::*;
+    use crate::fixtures::{full_job, phases};
+
+    #[test]
+    fn an_ended_job_is_undone_by_one_job_and_then_gets_no_attempt() {
+        let full = full_job();
+        let (by, other) = (JobGuid(Uuid::from_u128(1)), JobGuid(Uuid::from_u128(2)));
+        let (now, redrive) = (full.moved_at, full.redrive.clone().unwrap());
+        for phase in phases() {
+            let job = Job { phase: phase.clone(), undone_by: None, ..full.clone() };
+            let undone = job.undo(by, None);
+            assert_eq!(undone.is_some(), matches!(phase, Phase::Ended(_)), "{phase:?}");
+            let Some(undone) = undone else { continue };
+            assert_eq!(undone.undone_by, Some(by));
+            assert_eq!((undone.undo(other, None), job.undo(other, Some(by))), (None, None));
+            assert_eq!(
+                undone.undo(other, Some(by)).and_then(|job| job.undone_by),
+                Some(other),
+                "in place of the first"
+            );
+            assert!(job.redrive(redrive.clone(), now, now, now).is_some());
+            assert_eq!(undone.redrive(redrive.clone(), now, now, now), None);
+        }
+    }
+}
