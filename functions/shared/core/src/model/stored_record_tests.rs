@@ -19,6 +19,13 @@ fn row(job: u8, row: u64) -> DatasetRecord {
     DatasetRecord { key: "k".to_owned(), version: RecordVersion { by, row }, fields }
 }
 
+/// What has expired in a dataset that keeps records for 60 s, when those that were created this many milliseconds after the
+/// epoch have just done so.
+fn expired_at(created_ms: i64) -> Expired {
+    let dataset = Dataset { expires_in: Some(60), ..Dataset::lasting("d", 1) };
+    dataset.expired(Timestamp::from_millisecond(60_000 + created_ms).unwrap())
+}
+
 /// What jobs do to one key: 2, 4, 6 and 8 are imports, the later one wins; the number behind that of an import is its
 /// prune. Undos get the numbers from 101.
 #[derive(Clone, Copy, Debug)]
@@ -271,12 +278,9 @@ fn a_deletion_leaves_nothing_of_before_it_whatever_was_written_when() {
 
 #[test]
 fn a_deletion_removes_what_has_expired_whoever_wrote_it() {
-    let expired = Dataset { expires_in: Some(60), ..Dataset::lasting("d", 1) };
-    let expired = expired.expired(Timestamp::from_millisecond(60_002).unwrap());
-    let record = StoredRecord::first(row(4, 1));
-    let deletion = row(2, 1).version.by;
+    let (record, deletion) = (StoredRecord::first(row(4, 1)), row(2, 1).version.by);
     assert_eq!(record.delete(deletion), Deleting::Later);
-    assert_eq!(StoredRecord { expired, ..record }.delete(deletion), Deleting::Remove);
+    assert_eq!(StoredRecord { expired: expired_at(2), ..record }.delete(deletion), Deleting::Remove);
 }
 
 /// A run of the import that everybody has given up may write after a deletion of the dataset and a prune.
@@ -328,8 +332,7 @@ proptest! {
         let (mut kept, mut removed, mut eternal, mut by) = (None, None, None, 101);
         let has_prunes = steps.iter().flat_map(|(steps, _)| steps).any(|step| matches!(step, Step::Prune(_)));
         for (now, (steps, is_removed)) in (0_i64..).zip(steps) {
-            let expired = Dataset { expires_in: Some(60), ..Dataset::lasting("d", 1) };
-            let expired = expired.expired(Timestamp::from_millisecond(60_000 + now).unwrap());
+            let expired = expired_at(now);
             let visible = |stored: &Option<StoredRecord>| {
                 stored.clone().and_then(|stored| StoredRecord { expired, ..stored }.visible())
             };
@@ -351,9 +354,8 @@ proptest! {
 
 #[test]
 fn a_new_row_takes_along_nothing_that_has_expired() {
-    let expired = Dataset { expires_in: Some(60), ..Dataset::lasting("d", 1) };
     // Jobs 2 and 3 have been created a millisecond after the epoch, job 4 two.
-    let expired = expired.expired(Timestamp::from_millisecond(60_001).unwrap());
+    let expired = expired_at(1);
     let record = StoredRecord::first(row(2, 1)).with(&row(4, 1)).unwrap();
     let Undoing::Reverse(hidden) = record.undo(guid(4), guid(101)) else { panic!("kept") };
     let hidden = StoredRecord { expired, ..*hidden };
@@ -362,7 +364,6 @@ fn a_new_row_takes_along_nothing_that_has_expired() {
     assert_eq!(next.history.as_ref().map(|history| &history.before), Some(&Before::Nothing));
     assert_eq!(hidden.with(&row(3, 1)), None, "a late row that has expired");
     // What an undo has done counts as done, also once the record has expired.
-    let later = Dataset { expires_in: Some(60), ..Dataset::lasting("d", 1) };
-    let gone = StoredRecord { expired: later.expired(Timestamp::from_millisecond(60_002).unwrap()), ..hidden };
+    let gone = StoredRecord { expired: expired_at(2), ..hidden };
     assert_eq!((gone.undo(guid(4), guid(101)), gone.undo(guid(4), guid(102))), (Undoing::Reversed, Undoing::NotOurs));
 }
